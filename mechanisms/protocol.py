@@ -23,14 +23,17 @@ class Unachievable(Exception):
 
     Examples are alpha + beta >= 1, which is no promise, and tolerance zero with rates so small that epsilon overflows.
     It has the functional's index, or None. If the mechanism refuses this kind of question at any accuracy, `instead`
-    names one that accepts it.
+    names one that accepts it. If every mechanism does, `remedy` says what to change in the question.
     """
 
-    def __init__(self, reason: str, *, functional: int | None = None, instead: str | None = None) -> None:
+    def __init__(
+        self, reason: str, *, functional: int | None = None, instead: str | None = None, remedy: str | None = None
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.functional = functional
         self.instead = instead
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,14 @@ from mechanisms.keyhole.cell_means import (
 from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_tolerances, meet_contract
 from mechanisms.keyhole.taken_cells import (
     Weights,
-    find_known_keys,
+    compare_cells,
     look_up_parts,
     read_cells,
     weigh_noises,
     weigh_parts,
 )
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
-from mechanisms.noise.noise_sum import Noises, Weighted, bound_upper_tail, find_least_reach, merge_equal_noises
+from mechanisms.noise.noise_sum import Noises, Weighted, bound_largest_tail, find_largest_reach, merge_equal_noises
 from mechanisms.protocol import (
     Calibration,
     CellNoise,
@@ -50,7 +50,7 @@ from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_on
 from mechanisms.threshold.one_shot import find_least_epsilon, round_rate_up, round_up_to_float
 
 _WIDE = 0.01  # a rate at which noise is nearly continuous
-_MOST_KINDS = 6  # of keys whose values have different noise: each takes a tenth of a second to plan
+_MOST_KINDS = 100  # of keys whose values have different noise: each takes a few thousandths of a second to plan
 _STEP = 0.98  # of a guessed rate, which is tried below it
 _GROWTH = 1.0005  # what a rate may be above the least, and is raised beyond what it seems to lack
 _MOST_TRIED = 60  # rates; the guess is nearly always right, and each further one halves what is left
@@ -172,16 +172,14 @@ def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise) -
     }
     sums_alone = [one for one in list_mentioned(task) if common.find_pair(one) is None]
     read = {one: read_cells(common, one, noisy) for one in sums_alone}
-    # a value without noise is compared as it is
-    shifts = {one: calibration.tests[one].shift * ~find_known_keys(common, one) for one in sums_alone}
 
     def test_literal(cut: Cut) -> Booleans:
         if common.find_pair(cut.functional) is not None:
             parts, there = zip(*look_up_parts(common, cut.functional, noisy), strict=True)
             held = decide_means(calibration.tests[cut.functional], cut, parts)
             return np.asarray(held & np.all(there, axis=0), dtype=np.bool_)
-        (values, present), shift = read[cut.functional], shifts[cut.functional]
-        held = values > cut.cut - shift if cut.above else values < cut.cut + 1 + shift
+        values, present = read[cut.functional]
+        held = compare_cells(common, cut, values, calibration.tests[cut.functional].shift)
         return np.asarray(held & present, dtype=np.bool_)
 
     passed, *predicates = (evaluate_formula(formula, test_literal, keys=keys) for formula in task.formulas)
@@ -221,7 +219,10 @@ def _weigh_to_plan(common: CommonSums, functional: int) -> tuple[Weights, ...]:
 
 def _check_kinds(found: tuple[Weights, ...]) -> tuple[Weights, ...]:
     if len(found) > _MOST_KINDS:
-        raise Unachievable("groups at different places read too many different numbers of groups")
+        raise Unachievable(
+            "groups at different places read too many different numbers of groups",
+            remedy=f"Write a frame of at most {_MOST_KINDS} ROWS.",
+        )
     return found
 
 
@@ -237,16 +238,14 @@ def bound_missed(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
     if test.pair is not None:
         return bound_missed_mean(test, distance)
-    return max((bound_upper_tail(noises, test.shift + distance) for noises in _kinds(test.cell_noises)), default=0.0)
+    return bound_largest_tail(_kinds(test.cell_noises), test.shift + distance)
 
 
 def bound_wrong(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
     if test.pair is not None:
         return bound_wrong_mean(test, distance)
-    return max(
-        (bound_upper_tail(noises, 1 - test.shift - distance) for noises in _kinds(test.cell_noises)), default=0.0
-    )
+    return bound_largest_tail(_kinds(test.cell_noises), 1 - test.shift - distance)
 
 
 @lru_cache(maxsize=256)
@@ -279,7 +278,7 @@ def _find_rates(
             merge_equal_noises([Weighted(times, count, float(rates[place])) for place, times, count in one])
             for one in weights
         ]
-        reached = max(find_least_reach(one, fnr) for one in made) + max(find_least_reach(one, fpr) for one in made)
+        reached = find_largest_reach(made, fnr) + find_largest_reach(made, fpr)
         if reached <= room:
             found, high = rates, factor
         else:
@@ -324,7 +323,7 @@ def _scaled_reach(weights: tuple[Weights, ...], ratios: Mapping[int, float], fnr
         merge_equal_noises([Weighted(times, count, factor * ratios[place]) for place, times, count in one])
         for one in weights
     ]
-    return factor * (max(find_least_reach(one, fnr) for one in made) + max(find_least_reach(one, fpr) for one in made))
+    return factor * (find_largest_reach(made, fnr) + find_largest_reach(made, fpr))
 
 
 def _test(
@@ -353,7 +352,7 @@ def _test(
         tolerance=tolerance,
         cell_noises=noises,
     )
-    shift = max(find_least_reach(one, bare.fnr) for one in _kinds(noises)) - 1
+    shift = find_largest_reach(_kinds(noises), bare.fnr) - 1
     return replace(bare, shift=shift)
 
 
@@ -363,18 +362,10 @@ def _calibrate_none(functional: int, fnr: float, fpr: float) -> FunctionalTest:
 
 def evaluate_literal(common: CommonSums, cut: Cut, sums: Integers) -> Booleans:
     """Return for which keys a literal holds on exact sums, where these may be shown: to owners, and in tests."""
-    values, present = read_exactly(common, cut.functional, sums)
-    return np.asarray(cut.evaluate(values) & present, dtype=np.bool_)
-
-
-def read_exactly(common: CommonSums, functional: int, sums: Integers) -> tuple[Integers, Booleans]:
-    """Return a functional of every key from exact sums, and True for the keys that have a value.
-
-    Of a comparison of means it is the sign of the difference.
-    """
-    exact, pair = dict(enumerate(sums)), common.find_pair(functional)
+    exact, pair = dict(enumerate(sums)), common.find_pair(cut.functional)
     if pair is None:
-        return read_cells(common, functional, exact)
-    parts, there = zip(*look_up_parts(common, functional, exact), strict=True)
+        values, present = read_cells(common, cut.functional, exact)
+        return np.asarray(compare_cells(common, cut, values) & present, dtype=np.bool_)
+    parts, there = zip(*look_up_parts(common, cut.functional, exact), strict=True)
     sign, known = compare_exact_means(pair, parts)
-    return sign, known & np.all(there, axis=0)
+    return np.asarray(cut.evaluate(sign) & known & np.all(there, axis=0), dtype=np.bool_)

@@ -5,13 +5,14 @@ Proof: docs/proofs/cell_readings.md.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 
-from mechanisms.formula import Booleans, Integers
+from mechanisms.formula import Booleans, Cut, Integers
 from mechanisms.protocol import CommonSums, TakenCells, Unachievable
 
 Parts: TypeAlias = tuple[tuple[tuple[int, int], TakenCells], ...]
@@ -22,36 +23,74 @@ Weights: TypeAlias = tuple[tuple[int, int, int], ...]
 LARGEST_VALUE = 1 << 61
 """Readings stay below it: noisy cells are clipped to it, divided by the sum of a reading's weights."""
 MOST_WEIGHT = 1 << 20
-"""The largest sum of the weights of one reading. Cells are then clipped beyond 2**41 steps alone."""
+"""The largest sum of the factors of one reading. Cells are then clipped beyond 2**41 steps alone."""
 _MOST_PLACES = 4096  # of the calendars of one reading, together
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The reading of keys at places of calendars: `step * sum(factors * sums) + constant`, with the noises in it.
+
+    The factors are whole numbers without a common divisor. So a mean over five days counts in fifths there, and one
+    over seven days in sevenths elsewhere.
+    """
+
+    factors: tuple[int, ...]
+    step: int
+    constant: int
+    noises: Weights
+
+
 def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]) -> tuple[Integers, Booleans]:
-    """Return a functional of every key from the sums of all cells, and True for the keys that have a value."""
-    reading, cells = common.readings[functional], common.cells[functional]
-    keys = next(iter(sums.values())).size
-    total, present = np.zeros(keys, dtype=np.int64), np.ones(keys, dtype=np.bool_)
-    for (_, times), where, (found, there) in zip(reading, cells, look_up_parts(common, functional, sums), strict=True):
-        total += times * found
-        if where.otherwise is None:
-            present &= there
-        else:
-            total += where.otherwise * ~there
-    return total, present
+    """Return a functional of every key from the sums of all cells, and True for the keys that have a value.
+
+    It is counted in the steps of the key's place, and without the constant, as `compare_cells` expects it.
+    """
+    parts = _zip_parts(common, functional)
+    calendars, seen = _weigh_places(parts, common.shape)
+    total = np.zeros(next(iter(sums.values())).size, dtype=np.int64)
+    for number, found in enumerate(look_up_parts(common, functional, sums)):
+        total += _spread(common, calendars, {at: one.factors[number] for at, one in seen.items()}) * found[0]
+    return total, _spread(common, calendars, dict.fromkeys(seen, 1)) > 0
+
+
+def compare_cells(common: CommonSums, cut: Cut, values: Integers, shift: int = 0) -> Booleans:
+    """Return for which keys a value of `read_cells` meets a literal whose threshold is moved by a shift.
+
+    Nothing is moved where a value has no noise.
+    """
+    calendars, seen = _weigh_places(_zip_parts(common, cut.functional), common.shape)
+    bars: dict[tuple[int, ...], int] = {}
+    for at, one in seen.items():
+        moved = shift if one.noises else 0
+        above = cut.cut - moved if cut.above else cut.cut + moved
+        bars[at] = max(-LARGEST_VALUE - 1, min(LARGEST_VALUE, (above - one.constant) // one.step))
+    bar = _spread(common, calendars, bars)
+    return np.asarray(values > bar if cut.above else values <= bar, dtype=np.bool_)
+
+
+def _spread(common: CommonSums, calendars: Sequence[int], numbers: Mapping[tuple[int, ...], int]) -> Integers:
+    """Return for every key the number of its places on the calendars, 0 for other places."""
+    grid = np.zeros([common.shape[axis] for axis in calendars], dtype=np.int64)
+    for at, number in numbers.items():
+        grid[at] = number
+    spread = grid.reshape([size if axis in calendars else 1 for axis, size in enumerate(common.shape)])
+    return np.broadcast_to(spread, common.shape).reshape(-1)
 
 
 def look_up_parts(common: CommonSums, functional: int, sums: Mapping[int, Integers]) -> list[tuple[Integers, Booleans]]:
     """Return each sum of a reading for every key, without its factor, and True for the keys that have cells of it."""
     parts = _zip_parts(common, functional)
-    weights = weigh_parts(parts, common.shape)
-    most = LARGEST_VALUE // max((sum(times * count for _, times, count in one) for one in weights), default=1)
+    seen = _weigh_places(parts, common.shape)[1].values()
+    weights = (sum(times // one.step * count for _, times, count in one.noises) for one in seen)
+    most = LARGEST_VALUE // max(1, max(weights, default=1))
     clipped = {place: np.clip(sums[place], -most, most).reshape(common.shape) for (place, _), _ in parts}
     looked = [_look_up(clipped[place], where) for (place, _), where in parts]
     return [(found.reshape(-1), there.reshape(-1)) for found, there in looked]
 
 
 def _look_up(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
-    """Return the sum of each key's cells, weighed as in a mean where they are one, and if it has any."""
+    """Return the sum of each key's cells, and if it has any."""
     if where.whole:
         values = np.broadcast_to(values.sum(axis=where.whole, keepdims=True), values.shape)
     if where.axis is None:
@@ -60,7 +99,7 @@ def _look_up(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
     read = np.zeros(moved.shape, dtype=np.int64)
     for place, taken in enumerate(where.taken):
         if taken:
-            read[place] = _weight(where, place) * moved[list(taken)].sum(axis=0)
+            read[place] = moved[list(taken)].sum(axis=0)
     there = np.array([bool(taken) for taken in where.taken], dtype=np.bool_)
     shaped = there.reshape([-1 if axis == where.axis else 1 for axis in range(values.ndim)])
     return np.moveaxis(read, 0, where.axis), np.broadcast_to(shaped, values.shape)
@@ -88,20 +127,9 @@ def weigh_parts(parts: Parts, shape: tuple[int, ...]) -> tuple[Weights, ...]:
     Raises:
         Unachievable: a calendar is too long.
     """
-    found = dict.fromkeys(_weigh_places(parts, shape)[1].values())
+    found = dict.fromkeys(one.noises for one in _weigh_places(parts, shape)[1].values())
     found.pop((), None)  # of keys in which everything cancels out: their value is known
     return tuple(found)
-
-
-def find_known_keys(common: CommonSums, functional: int) -> Booleans:
-    """Return True for the keys whose value of a functional has no noise, because only constants are left of it."""
-    calendars, weights = _weigh_places(_zip_parts(common, functional), common.shape)
-    known = np.zeros(common.shape, dtype=np.bool_)
-    for places, one in weights.items():
-        if not one:
-            at = dict(zip(calendars, places, strict=True))
-            known[tuple(at.get(axis, slice(None)) for axis in range(len(common.shape)))] = True
-    return known.reshape(-1)
 
 
 def _zip_parts(common: CommonSums, functional: int) -> Parts:
@@ -109,13 +137,16 @@ def _zip_parts(common: CommonSums, functional: int) -> Parts:
 
 
 @lru_cache(maxsize=256)
-def _weigh_places(parts: Parts, shape: tuple[int, ...]) -> tuple[list[int], Mapping[tuple[int, ...], Weights]]:
-    """Return the axes with calendars, and the noises of keys by their places on these."""
+def _weigh_places(parts: Parts, shape: tuple[int, ...]) -> tuple[list[int], Mapping[tuple[int, ...], _Place]]:
+    """Return the axes with calendars, and the readings of keys by their places on these, if they have a value."""
     calendars = sorted({where.axis for _, where in parts if where.axis is not None})
     others = sorted({axis for _, where in parts for axis in where.whole} - set(calendars))
     if math.prod(shape[axis] for axis in calendars) > _MOST_PLACES:
-        raise Unachievable("a calendar of so many values is too long for windows over it")
-    found: dict[tuple[int, ...], Weights] = {}
+        raise Unachievable(
+            "a calendar of so many values is too long for windows over it",
+            remedy=f"Ask about fewer values of the key: at most {_MOST_PLACES:,}, of all calendars together.",
+        )
+    found: dict[tuple[int, ...], _Place] = {}
     if not math.prod(shape):
         return calendars, found
     for places in product(*(range(shape[axis]) for axis in calendars)):
@@ -125,29 +156,34 @@ def _weigh_places(parts: Parts, shape: tuple[int, ...]) -> tuple[list[int], Mapp
     return calendars, found
 
 
-def _weigh_at(
-    parts: Sequence[tuple[tuple[int, int], TakenCells]],
-    at: Mapping[int, int],
-    others: Sequence[int],
-    shape: tuple[int, ...],
-) -> Weights:
-    """Return the noises of a key at places of calendars. On each of the `others` a cell is in its own value or not."""
+def _weigh_at(parts: Parts, at: Mapping[int, int], others: Sequence[int], shape: tuple[int, ...]) -> _Place:
+    """Return the reading of a key at places of calendars. On each of the `others` a cell is in its own value or not."""
+    lacking = [where.axis is not None and not where.taken[at[where.axis]] for _, where in parts]
+    constant = sum(where.otherwise or 0 for (_, where), one in zip(parts, lacking, strict=True) if one)
+    weighed = [
+        0 if one else times * (1 if where.axis is None else _weight(where, at[where.axis]))
+        for ((_, times), where), one in zip(parts, lacking, strict=True)
+    ]
+    step = math.gcd(*weighed) or 1
+    factors = tuple(one // step for one in weighed)
     counts: dict[tuple[int, int], int] = {}
     for away in product((False, True), repeat=len(others)):
         cells = math.prod(shape[axis] - 1 for axis, one in zip(others, away, strict=True) if one)
         far = {axis for axis, one in zip(others, away, strict=True) if one}
         weights: dict[int, Integers] = {}
-        for (place, times), where in parts:
-            if not far <= set(where.whole):
+        for factor, ((place, _), where) in zip(factors, parts, strict=True):
+            if not factor or not far <= set(where.whole):
                 continue
             grid = weights.setdefault(place, np.zeros([shape[axis] for axis in at] or [1], dtype=np.int64))
             taken = np.ix_(*(_places(where, axis, own, shape) for axis, own in at.items())) if at else (slice(None),)
-            grid[taken] += times * (1 if where.axis is None else _weight(where, at[where.axis]))
+            grid[taken] += factor
         for place, grid in weights.items():
             for weight, number in zip(*np.unique(np.abs(grid), return_counts=True), strict=True):
                 if weight and cells:
-                    counts[place, int(weight)] = counts.get((place, int(weight)), 0) + cells * int(number)
-    return tuple((place, weight, count) for (place, weight), count in sorted(counts.items()))
+                    named = place, step * int(weight)
+                    counts[named] = counts.get(named, 0) + cells * int(number)
+    noises = tuple((place, weight, count) for (place, weight), count in sorted(counts.items()))
+    return _Place(factors, step, constant, noises)
 
 
 def _places(where: TakenCells, axis: int, own: int, shape: tuple[int, ...]) -> list[int]:

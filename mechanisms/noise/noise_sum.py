@@ -1,15 +1,15 @@
 """The distribution of a sum of many independent discrete Laplace noises with whole weights, from above.
 
 A value that is read off several noisy cells has such noise: a month less the month before, a group less its share of
-the total of all groups. Where the sum takes few values its distribution is inverted exactly. Wider noise is put onto a
-coarser lattice, which is at most so much larger as its steps and the weights are.
+the total of all groups. Where the sum takes few values its distribution is inverted exactly. Wider noise is compared
+with the continuous noise of which it is rounded.
 
 Guarantee: `bound_upper_tail` is never below the probability. Where the sum is inverted exactly it is above it by at
 most 2e-9. Proof: docs/proofs/cell_readings.md.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
@@ -18,10 +18,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-MOST_POINTS = 1 << 20
-"""Values over which a distribution is inverted: a twentieth of a second, and 4 MB that are kept."""
+MOST_POINTS = 1 << 17
+"""Values over which a distribution is inverted: a few thousandths of a second, and half a MB that is kept."""
 
-_COARSE_POINTS = 1 << 19  # of the lattice onto which wider noise is put: its steps cost a few thousandths of the reach
+_LEAST_TERMS, _MOST_TERMS = 1 << 10, 1 << 14  # of the series of continuous noise: each costs some nanoseconds a value
+_ROUNDED = 7.0  # -ln of the probability that rounding moves a sum further: a thousandth of a tail, and of the reach
 _BEYOND = 1e-12  # the probability outside of the values over which a distribution is inverted
 _ROUNDING = 1e-9  # what sums of so many floats, and rates of a dozen digits, may be off
 _PARTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)  # of the largest exponent at which moments exist
@@ -48,23 +49,45 @@ def bound_upper_tail(noises: Noises, value: int) -> float:
     >>> round(bound_upper_tail((Weighted(times=1, count=1, rate=0.5), Weighted(times=2, count=1, rate=0.25)), 3), 4)
     0.3775
     """
-    if value <= 0:  # the distribution is symmetric, and what is coarser bounds one side alone
-        step = gcd(*(one.times for one in noises))
+    step = gcd(*(one.times for one in noises))
+    if value <= 0:  # the distribution is symmetric, and what is continuous bounds one side alone
         if _points(_divide(noises, step)) > MOST_POINTS:
             return 1.0
         return min(1.0, 1.0 - bound_upper_tail(noises, 1 - value) + 2.0 * (_BEYOND + _ROUNDING))
+    steps = -(-value // step)
     if len(noises) == 1 and noises[0].count == 1:
-        rate, steps = noises[0].rate, -(-value // noises[0].times)
+        rate = noises[0].rate
         return math.exp(-rate * steps) / (1.0 + math.exp(-rate))
-    step = gcd(*(one.times for one in noises))
-    reduced, steps = _divide(noises, step), -(-value // step)
+    reduced = _divide(noises, step)
     if _points(reduced) > MOST_POINTS:
-        reduced, lattice, beyond = _coarsen(reduced)
-        steps = math.ceil((steps - beyond) / lattice)
-        if steps <= 0:
-            return 1.0
+        return _bound_continuous(reduced, steps)
     tails = _tails(reduced)
     return float(tails[steps]) if steps < tails.size else _BEYOND + _ROUNDING
+
+
+def bound_largest_tail(kinds: Sequence[Noises], value: int) -> float:
+    """Return an upper bound of `P(sum >= value)` for each of several sums.
+
+    Narrow sums are left out if Markov's inequality shows that a wider one reaches the value more often.
+
+    >>> one, two = (Weighted(times=2, count=1, rate=0.5),), (Weighted(times=1, count=2, rate=0.5),)
+    >>> bound_largest_tail((two, one), 9) == bound_upper_tail(one, 9)
+    True
+    """
+    found = 0.0
+    for noises in _sort_by_width(kinds):
+        if found < (1.0 if value <= 0 else _bound_by_moments(noises, value)):
+            found = max(found, bound_upper_tail(noises, value))
+    return found
+
+
+def find_largest_reach(kinds: Sequence[Noises], share: float) -> int:
+    """Return the least value of at least 1 that each of several sums reaches with probability `share` at most."""
+    found = 0
+    for noises in _sort_by_width(kinds):
+        if not found or (_bound_by_moments(noises, found) > share and bound_upper_tail(noises, found) > share):
+            found = find_least_reach(noises, share)
+    return found
 
 
 def find_least_reach(noises: Noises, share: float) -> int:
@@ -73,13 +96,15 @@ def find_least_reach(noises: Noises, share: float) -> int:
     >>> find_least_reach((Weighted(times=1, count=1, rate=0.5),), 0.05)
     6
     """
-    low, high = 0, 1
-    while bound_upper_tail(noises, high) > share:
+    step = gcd(*(one.times for one in noises))
+    reduced = _divide(noises, step)
+    low, high = 0, max(1, round(_measure_width(reduced)))
+    while bound_upper_tail(reduced, high) > share:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if bound_upper_tail(noises, middle) > share else (low, middle)
-    return high
+        low, high = (middle, high) if bound_upper_tail(reduced, middle) > share else (low, middle)
+    return step * (high - 1) + 1
 
 
 def merge_equal_noises(noises: Sequence[Weighted]) -> Noises:
@@ -94,43 +119,85 @@ def merge_equal_noises(noises: Sequence[Weighted]) -> Noises:
     return tuple(Weighted(times, count, rate) for (times, rate), count in sorted(counts.items()))
 
 
+def _reduce(noises: Noises, value: int) -> tuple[Noises, int]:
+    step = gcd(*(one.times for one in noises))
+    return _divide(noises, step), -(-value // step)
+
+
 def _divide(noises: Noises, step: int) -> Noises:
-    return tuple(Weighted(one.times // step, one.count, one.rate) for one in noises)
+    return noises if step == 1 else tuple(Weighted(one.times // step, one.count, one.rate) for one in noises)
 
 
-@lru_cache(maxsize=256)
-def _coarsen(noises: Noises) -> tuple[Noises, float, float]:
-    """Return noises of weight 1 on a coarser lattice, its step, and by how much the sum may be beyond theirs.
+def _sort_by_width(kinds: Sequence[Noises]) -> list[Noises]:
+    return sorted(kinds, key=_measure_width, reverse=True)
 
-    With an exponential variable X of mean `times / rate`, `times * floor(X / times)` and `step * floor(X / step)` are
-    geometric on their lattices, and both are less than a step of their own below X. A discrete Laplace noise is the
-    difference of two.
+
+def _measure_width(noises: Noises) -> float:
+    """Return about the standard deviation of a sum."""
+    return math.sqrt(sum(one.count * (one.times / one.rate) ** 2 for one in noises))
+
+
+def _bound_continuous(noises: Noises, value: int) -> float:
+    """Return an upper bound of `P(sum >= value)` from the continuous noises of which the sum's are rounded.
+
+    The sum differs from theirs by parts of their weights, which do not depend on it.
     """
-    step = max(one.times / one.rate for one in noises) * _coarse_rate(sum(one.count for one in noises))
-    rounded = [Weighted(1, one.count, float(f"{one.rate * step / one.times:.12g}")) for one in noises]
-    beyond = sum(one.count * (one.times + step) for one in noises)
-    return merge_equal_noises(rounded), step, beyond
+    nearer = value - math.sqrt(_ROUNDED * sum(one.count * one.times**2 for one in noises))
+    if nearer <= 0.0:
+        return 1.0
+    half, factors, beyond = _expand_series(noises)
+    if nearer >= half:
+        return 2.0 * _BEYOND
+    angles = np.arange(1, factors.size + 1) * (math.pi * nearer / half)
+    tail = 0.5 - 0.5 * nearer / half - float(factors @ np.sin(angles)) + beyond
+    return min(1.0, tail / -math.expm1(-_ROUNDED))
 
 
-def _coarse_rate(count: int) -> float:
-    """Return the rate of the widest of some noises at which they need about `_COARSE_POINTS`."""
-    alike = (Weighted(1, count, 1e-3),)
-    return 1e-3 * _spread(alike) * 2.2 / _COARSE_POINTS
+@lru_cache(maxsize=64)
+def _expand_series(noises: Noises) -> tuple[float, npt.NDArray[np.float64], float]:
+    """Return half the period of a sum of continuous noises, the factors of its sines, and all that they leave out."""
+    half = _find_spread(noises, _log_continuous_moment)
+    wide = [(one.times / one.rate, one.count) for one in noises]
+    terms = _LEAST_TERMS
+    while (left := _bound_rest(wide, half, terms)) > _BEYOND and terms < _MOST_TERMS:
+        terms *= 2
+    places = np.arange(1, terms + 1)
+    logs = np.zeros(terms)
+    for width, count in wide:
+        logs -= count * np.log1p((width * math.pi / half * places) ** 2)
+    return half, np.exp(logs) / (math.pi * places), left + _BEYOND + _ROUNDING
+
+
+def _bound_rest(wide: Sequence[tuple[float, int]], half: float, terms: int) -> float:
+    """Return an upper bound of the series beyond so many terms: each noise's part falls from there as a power."""
+    squares = [((width * math.pi * terms / half) ** 2, count) for width, count in wide]
+    power = sum(count * square / (1.0 + square) for square, count in squares)
+    return math.exp(-sum(count * math.log1p(square) for square, count in squares)) / (2.0 * math.pi * power)
 
 
 @lru_cache(maxsize=256)
 def _spread(noises: Noises) -> float:
-    """Return a value that the sum exceeds with `_BEYOND / 2` at most.
+    """Return a value that the sum exceeds with `_BEYOND / 2` at most."""
+    return _find_spread(noises, _log_moment)
 
-    Markov's inequality for `exp(t * sum)`, at the best of a few t.
-    """
+
+def _find_spread(noises: Noises, log_moment: Callable[[float, float], float]) -> float:
+    """Return a value that a sum exceeds with `_BEYOND / 2` at most, by Markov's inequality at the best of a few t."""
+    return min((moment - math.log(_BEYOND / 2.0)) / at for at, moment in _list_moments(noises, log_moment))
+
+
+def _bound_by_moments(noises: Noises, value: int) -> float:
+    """Return a quick upper bound of `P(sum >= value)`, by Markov's inequality."""
+    reduced, steps = _reduce(noises, value)
+    exponent = min(moment - at * steps for at, moment in _list_moments(reduced, _log_moment))
+    return math.exp(min(0.0, exponent))
+
+
+def _list_moments(noises: Noises, log_moment: Callable[[float, float], float]) -> list[tuple[float, float]]:
+    """Return a few t, each with the logarithm of the moment `E exp(t * sum)`."""
     largest = min(one.rate / one.times for one in noises)
-    bounds = []
-    for part in _PARTS:
-        at = part * largest
-        moment = sum(one.count * _log_moment(one.rate, at * one.times) for one in noises)
-        bounds.append((moment - math.log(_BEYOND / 2.0)) / at)
-    return min(bounds)
+    tried = (part * largest for part in _PARTS)
+    return [(at, sum(one.count * log_moment(one.rate, at * one.times) for one in noises)) for at in tried]
 
 
 def _log_moment(rate: float, at: float) -> float:
@@ -139,12 +206,17 @@ def _log_moment(rate: float, at: float) -> float:
     return -math.log1p(-4.0 * math.exp(-rate) * math.sinh(0.5 * at) ** 2 / below)
 
 
+def _log_continuous_moment(rate: float, at: float) -> float:
+    """Return `ln E exp(at * L)` of Laplace noise of a rate above `at`."""
+    return -math.log1p(-((at / rate) ** 2))
+
+
 def _points(noises: Noises) -> int:
     """Return the power of two over which the distribution is inverted: it wraps around beyond the spread."""
     return 1 << max(6, math.ceil(2.0 * _spread(noises) + 2.0).bit_length())
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _tails(noises: Noises) -> npt.NDArray[np.float64]:
     """Return an upper bound of `P(sum >= value)` by value, up to the spread, from the characteristic function."""
     points = _points(noises)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import islice, product
+from math import gcd, prod
 
 from mechanisms.keyhole.taken_cells import MOST_WEIGHT
 from mechanisms.protocol import CommonSums, TakenCells
@@ -17,6 +19,8 @@ from planner.question.condition import Condition
 from planner.question.key_cells import OWN_GROUP_ALONE
 from planner.question.question import CellRead, Functional, Measure, Question
 from planner.values.decimals import convert_to_decimal
+
+_MOST_KINDS = 1 << 12  # of groups that are looked through: of more, the mechanism refuses the calendars
 
 GROUPS_COUNTED = "windows run over every listed group: one without rows counts as 0, where PostgreSQL leaves it out"
 """The warning of a comparison with other groups."""
@@ -40,7 +44,7 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
     )
     own = sum(abs(one.times) * one.summed.sensitivity for one in reads if one.cells == OWN_GROUP_ALONE)
     largest = sum(abs(one.otherwise or 0) for one in reads)
-    if sum(abs(one.times) for one in reads) > MOST_WEIGHT or largest >= LIMIT:
+    if max(weight for _, weight in list_steps(reads)) > MOST_WEIGHT or largest >= LIMIT:
         raise KeyholeError(
             "KH208",
             f"{comparison.left} has coefficients or grids with too many digits",
@@ -58,6 +62,24 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
         cell_reads=reads,
     )
     return read, step
+
+
+def list_steps(reads: Sequence[CellRead]) -> list[tuple[int, int]]:
+    """Return the step in which each kind of group counts a reading, and the sum of the reading's factors in it.
+
+    A mean over five days counts in fifths where it has five days, and in sevenths elsewhere.
+    """
+    calendars = {one.cells.key: len(one.cells.taken) for one in reads if one.cells.key is not None}
+    kinds = [
+        set(zip(*(one.cells.list_weights() if one.cells.key == key else (1,) * size for one in reads), strict=True))
+        for key, size in calendars.items()
+    ]
+    found: set[tuple[int, int]] = set()
+    for weights in islice(product(*kinds), _MOST_KINDS):
+        factors = [one.times * prod(by_key) for one, *by_key in zip(reads, *weights, strict=True)]
+        step = gcd(*factors) or 1
+        found.add((step, sum(abs(one) for one in factors) // step))
+    return sorted(found)
 
 
 def sum_cells(one: CellSum, comparison: Comparison, *, table: Table, where: Condition) -> tuple[Functional, Fraction]:

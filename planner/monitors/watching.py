@@ -146,7 +146,8 @@ def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
         calibration = calibrate_without_common_sums(question)
         return decide_at_close(MECHANISMS[calibration.mechanism], calibration.task)
     except Unachievable as refusal:
-        raise add_monitor_name(monitor, plan_refusal(question, refusal)) from None
+        refused = plan_refusal(question, refusal, calibrate=calibrate_without_common_sums)
+        raise add_monitor_name(monitor, refused) from None
 
 
 def make_standing_task(

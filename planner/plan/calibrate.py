@@ -31,7 +31,7 @@ def calibrate(question: Question) -> tuple[Calibration, NoiseSharing | None]:
     try:
         return choose_calibration(question)
     except Unachievable as refusal:
-        raise refuse_unreachable(question, refusal) from None
+        raise refuse_unreachable(question, refusal, calibrate=choose_calibration) from None
 
 
 def choose_calibration(question: Question) -> tuple[Calibration, NoiseSharing | None]:

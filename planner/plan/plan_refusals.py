@@ -1,21 +1,26 @@
 """Refusals of accuracy, with a setting that can be met, found by trying."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 
 from mechanisms.formula import Formula
 from mechanisms.protocol import Unachievable
-from mechanisms.registry import MECHANISMS
 from planner.errors import KeyholeError
-from planner.functionals.sensitivity import find_joint_sensitivity
-from planner.plan.decision_task import make_decision_task
+from planner.functionals.cell_readings import list_steps
 from planner.question.question import Accuracy, Question
 
 _DOUBLINGS = 12  # of a tolerance, up to 2,048 steps: each try is a calibration, made only to word a hint
 
 
-def refuse_unreachable(question: Question, refusal: Unachievable) -> KeyholeError:
-    """Return KH303 with the reason why the mechanism cannot meet the contract, and a mechanism or setting that can."""
+def refuse_unreachable(
+    question: Question, refusal: Unachievable, *, calibrate: Callable[[Question], object]
+) -> KeyholeError:
+    """Return KH303 with the reason why the mechanism cannot meet the contract, and a mechanism or setting that can.
+
+    Parameters:
+        calibrate: the calibration of a question. It raises `Unachievable`.
+    """
     accuracy = question.accuracy
     if refusal.instead is not None:
         return KeyholeError(
@@ -28,7 +33,7 @@ def refuse_unreachable(question: Question, refusal: Unachievable) -> KeyholeErro
         f"the accuracy asked for cannot be reached: {refusal.reason}",
         detail=f"Rates fnr {accuracy.fnr:g} and fpr {accuracy.fpr:g}, "
         f"tolerance {accuracy.tolerance}, mechanism {accuracy.mechanism}.",
-        hint=_find_reachable(question),
+        hint=_find_reachable(question, calibrate) if refusal.remedy is None else refusal.remedy,
     )
 
 
@@ -42,16 +47,17 @@ def _suggest_mechanism(accuracy: Accuracy, wanted: str) -> str:
     return f"SET keyhole.mechanism = '{accuracy.other_mechanism}';{reset}"
 
 
-def _find_reachable(question: Question) -> str:
+def _find_reachable(question: Question, calibrate: Callable[[Question], object]) -> str:
     """Return a setting with which the contract can be met, found by trying."""
     accuracy = question.accuracy
     if accuracy.fnr + accuracy.fpr >= 1:
         return "SET keyhole.fnr = 0.05; SET keyhole.fpr = 0.1;"
-    for tolerance in (1 << doubling for doubling in range(_DOUBLINGS)):
+    step = max(step for one in question.functionals for step, _ in list_steps(one.cell_reads))
+    for tolerance in (step << doubling for doubling in range(_DOUBLINGS)):
         formula, *predicates = (_widen(one, tolerance) for one in question.formulas)
         wider = replace(question, formula=formula, predicates=tuple(predicates))
         try:
-            MECHANISMS[accuracy.mechanism].calibrate(make_decision_task(wider, find_joint_sensitivity(wider)))
+            calibrate(wider)
         except Unachievable:
             continue
         return f"SET keyhole.tolerance = '{_convert_to_users_unit(question, tolerance)}';"

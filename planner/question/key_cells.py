@@ -20,6 +20,10 @@ class KeyCells:
     most: int = 0
     default: Fraction | None = None
 
+    def list_weights(self) -> tuple[int, ...]:
+        """Return by place how often each group counts there, 0 where none is taken."""
+        return tuple(len(taken) and (self.most // len(taken) if self.most else 1) for taken in self.taken)
+
     @property
     def lacking(self) -> frozenset[int]:
         """The indices of the values of `key` whose groups read no group and have no default."""

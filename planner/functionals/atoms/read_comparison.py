@@ -10,7 +10,7 @@ from planner.errors import KeyholeError
 from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.atoms.find_tolerance import find_tolerance
 from planner.functionals.atoms.group_means import read_group_means
-from planner.functionals.cell_readings import GROUPS_COUNTED, read_functional
+from planner.functionals.cell_readings import GROUPS_COUNTED, list_steps, read_functional
 from planner.functionals.functional import find_grid, make_functional, make_literals
 from planner.functionals.functional_identity import identify_functional
 from planner.functionals.guard_remedy import WORTH, Remedy, find_remedy
@@ -100,7 +100,8 @@ def _read_cells(comparison: Comparison, collected: FormulaCollector) -> Guarded:
     meaning = (identify_functional(made), made.unit_size, direction)
     index = collected.add_functional(made, meaning=meaning)
     formula = make_literals(index, comparison.operator, at, tolerance=tolerance)
-    if any(abs(cut.cut) + cut.tolerance >= LIMIT for cut in list_literals(formula)):
+    least = min(step for step, _ in list_steps(made.cell_reads))
+    if any((abs(cut.cut) + cut.tolerance) // least >= LIMIT for cut in list_literals(formula)):
         raise KeyholeError("KH208", f"the threshold of {comparison.text} is out of range", position=comparison.position)
     collected.comparisons.setdefault(comparison.text, (comparison, index, size, formula))
     collected.warn(GROUPS_COUNTED)

@@ -126,12 +126,13 @@ def test_readings_are_those_of_all_cells_written_out(common: CommonSums, data: s
     drawn = st.lists(st.integers(-1000, 1000), min_size=keys, max_size=keys)
     sums = np.array([data.draw(drawn), data.draw(drawn)], dtype=np.int64)
     values, present = read_plainly(common, 0, sums)
-    found, there = read_cells(common, 0, dict(enumerate(sums)))
+    _, there = read_cells(common, 0, dict(enumerate(sums)))
     assert there.tolist() == present.tolist()
-    assert [int(value) for value in found[there]] == [value for value, one in zip(values, present, strict=True) if one]
-    for cut in (above(0, 50, 9), below(0, 50, 9)):
-        holds = [one and (value > 50) == cut.above for value, one in zip(values, present, strict=True)]
-        assert evaluate_literal(common, cut, sums).tolist() == holds
+    at = data.draw(st.sampled_from([value for value, one in zip(values, present, strict=True) if one] or [50]))
+    for cut in (at - 1, at, at + 1):
+        for literal in (above(0, cut, 9), below(0, cut, 9)):
+            holds = [one and (value > cut) == literal.above for value, one in zip(values, present, strict=True)]
+            assert evaluate_literal(common, literal, sums).tolist() == holds
 
 
 @examples(60, quick=15)
@@ -354,18 +355,63 @@ def _solve(common: CommonSums, key: tuple[int, ...], value: int) -> Integers:
 @examples(100, quick=15)
 @given(common=commons(), data=st.data())
 def test_the_largest_sums_do_not_overflow(common: CommonSums, data: st.DataObject) -> None:
-    """Cells are clipped, so that readings stay within 62 bits; without an end to the integers the same comes out."""
+    """Cells are clipped, so that readings stay within 62 bits. What is within has the value of unlimited integers."""
     keys = math.prod(common.shape)
     value = st.sampled_from((-EXTREME - 1, -EXTREME, -(1 << 61), 0, 1, 1 << 61, EXTREME))
     drawn = st.lists(value, min_size=keys, max_size=keys)
     sums = np.array([data.draw(drawn), data.draw(drawn)], dtype=np.int64)
+    found, there = read_cells(common, 0, dict(enumerate(sums)))
+    assert np.abs(found[there]).max(initial=0) <= LARGEST_VALUE
     weights = (sum(times * count for _, times, count in kind) for kind in kinds_of_keys(common, 0))
     most = LARGEST_VALUE // max(weights, default=1)
-    clipped = np.array([[max(-most, min(most, int(one))) for one in row] for row in sums], dtype=np.int64)
-    values, present = read_plainly(common, 0, clipped)
-    found, there = read_cells(common, 0, dict(enumerate(sums)))
-    assert [int(one) for one in found[there]] == [value for value, one in zip(values, present, strict=True) if one]
-    assert np.abs(found[there]).max(initial=0) <= LARGEST_VALUE
+    clipped = np.clip(sums, -most, most)
+    values, present = read_plainly(common, 0, np.array(clipped.tolist(), dtype=object))
+    for cut in (0, -1, 99):
+        holds = [one and value > cut for value, one in zip(values, present, strict=True)]
+        assert evaluate_literal(common, above(0, cut, 9), clipped).tolist() == holds
+
+
+MOVING = {
+    "a week": [(0, 1, frame(500, length=7, mean=True))],
+    "a fortnight": [(0, 1, frame(500, length=14, mean=True))],
+    "four weeks": [(0, 1, frame(500, length=28, mean=True))],
+    "six weeks": [(0, 1, frame(500, length=42, mean=True))],
+    "a day beside its four weeks": [(0, 1, OWN_CELL), (0, 1, frame(500, length=28, mean=True))],
+}
+
+
+@pytest.mark.parametrize("frames", MOVING)
+def test_moving_means_keep_their_rates_where_their_frames_are_cut_short(frames: str) -> None:
+    """At every day of the first frame, by convolution. The day with the widest noise decides the price, and uses it."""
+    unit = max(where.most for _, _, where in MOVING[frames])
+    parts = [(place, unit if where == OWN_CELL else times, where) for place, times, where in MOVING[frames]]
+    common = common_sums((500,), parts)
+    made = calibrate("keyhole", cell_task(common, above(0, 300 * unit, 12 * unit)))
+    (test,) = made.tests
+    tails = []
+    for noises in noises_of(made, 0):
+        step = math.gcd(*(one.times for one in noises))
+        reduced = tuple(replace(one, times=one.times // step) for one in noises)
+        tails.append([exact_tail(reduced, -(-at // step)) for at in (test.shift + 1, 12 * unit - test.shift + 1)])
+    missed, wrong = (max(both) for both in zip(*tails, strict=True))
+    assert len(tails) == len(kinds_of_keys(common, 0))
+    assert 0.025 < missed <= 0.05
+    assert 0.05 < wrong <= 0.1
+
+
+@pytest.mark.parametrize("frames", ["a week", "four weeks", "six weeks"])
+@pytest.mark.parametrize("rising", [True, False])
+def test_moving_means_are_compared_in_the_days_that_they_have(frames: str, rising: bool) -> None:
+    """Without noise and shift: the mean of each frame is exactly 300, a row more or less beside it."""
+    unit = MOVING[frames][0][2].most
+    common = common_sums((500,), MOVING[frames])
+    for more in (-1, 0, 1):
+        sums = np.full((1, 500), 300, dtype=np.int64)
+        sums[0, 250] += more
+        cut = above(0, 300 * unit - 1, 9) if rising else below(0, 300 * unit, 9)
+        fails = [day for day, one in enumerate(evaluate_literal(common, cut, sums)) if not one]
+        length = max(map(len, MOVING[frames][0][2].taken))
+        assert fails == (list(range(250, 250 + length)) if (more < 0 if rising else more > 0) else [])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -430,7 +476,7 @@ def test_what_is_too_long_too_various_or_too_narrow_is_refused(name: str) -> Non
     crossed = common_sums((70, 70), [(0, 1, lag(70)), (0, -1, lag(70, axis=1))])
     with pytest.raises(Unachievable, match="too long"):
         calibrate(name, cell_task(crossed, above(0, 0, 50)))
-    various = common_sums((70,), [(0, 3, OWN_CELL), (0, -1, frame(70))])
+    various = common_sums((120,), [(0, 3, OWN_CELL), (0, -1, frame(120))])
     with pytest.raises(Unachievable, match="too many different numbers of groups"):
         calibrate(name, cell_task(various, above(0, 0, 500)))
     narrow = common_sums((3,), [(0, 500, OWN_CELL), (0, -601, lag(3))])

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.noise import noise_sum
-from mechanisms.noise.noise_sum import Noises, Weighted, bound_upper_tail, find_least_reach, merge_equal_noises
+from mechanisms.noise.noise_sum import (
+    Noises,
+    Weighted,
+    bound_largest_tail,
+    bound_upper_tail,
+    find_largest_reach,
+    find_least_reach,
+    merge_equal_noises,
+)
 from tests.effort import examples
 from tests.mechanisms.noise.convolved import exact_tail
 
@@ -36,12 +44,16 @@ def at_place(noises: Noises, place: float) -> int:
 
 
 @contextmanager
-def coarse_lattices(*, points: int = noise_sum._COARSE_POINTS) -> Iterator[None]:
-    """Put every sum of several noises on a lattice of about as many values."""
-    noise_sum._coarsen.cache_clear()
-    with patch.object(noise_sum, "MOST_POINTS", 1), patch.object(noise_sum, "_COARSE_POINTS", points):
+def continuous_noise(*, terms: int = noise_sum._LEAST_TERMS) -> Iterator[None]:
+    """Compare every sum of several noises with continuous noise, by series of at least so many terms."""
+    noise_sum._expand_series.cache_clear()
+    with (
+        patch.object(noise_sum, "MOST_POINTS", 1),
+        patch.object(noise_sum, "_LEAST_TERMS", terms),
+        patch.object(noise_sum, "_MOST_TERMS", 16 * terms),
+    ):
         yield
-    noise_sum._coarsen.cache_clear()
+    noise_sum._expand_series.cache_clear()
 
 
 @examples(300, quick=60)
@@ -67,16 +79,32 @@ def test_tails_are_symmetric_fall_and_keep_to_their_lattice(
 
 
 @examples(100)
-@given(noises=sums_of_noise | wide_sums, place=st.floats(0.1, 6.0), points=st.sampled_from((1 << 7, 1 << 12)))
-def test_a_coarser_lattice_is_never_below_and_not_far_above(noises: Noises, place: float, points: int) -> None:
-    """Its tail is at most that of a value nearer by twice the weights and steps that its noises are rounded by."""
+@given(noises=sums_of_noise | wide_sums, place=st.floats(0.1, 6.0), terms=st.sampled_from((1 << 4, 1 << 10)))
+def test_continuous_noise_is_never_below_and_not_far_above(noises: Noises, place: float, terms: int) -> None:
+    """Its tail is at most that of a value nearer by twice what rounding moves. Short series are above it as well."""
     value = at_place(noises, place)
-    with coarse_lattices(points=points):
+    moved = 2.0 * math.sqrt(7.0 * sum(one.count * one.times**2 for one in noises))
+    with continuous_noise(terms=terms):
         found = bound_upper_tail(noises, value)
-        _, _, beyond = noise_sum._coarsen(noises)
     assert found >= exact_tail(noises, value) - 1e-14
-    if value > beyond:
-        assert found <= exact_tail(noises, math.floor(value - 2.0 * beyond)) + ABOVE
+    if value > moved and terms > 16 and len(noises) + noises[0].count > 2:
+        assert found <= 1.002 * exact_tail(noises, math.floor(value - moved)) + 1e-7
+
+
+@examples(100)
+@given(noises=sums_of_noise | wide_sums, place=st.floats(0.1, 6.0))
+def test_quick_bounds_are_never_below(noises: Noises, place: float) -> None:
+    value = max(1, at_place(noises, place))
+    assert noise_sum._bound_by_moments(noises, value) >= exact_tail(noises, value)
+
+
+@examples(100)
+@given(kinds=st.lists(sums_of_noise, min_size=1, max_size=4), place=places, share=st.floats(1e-6, 0.4))
+def test_of_several_sums_the_most_likely_decides(kinds: list[Noises], place: float, share: float) -> None:
+    value = at_place(kinds[0], place)
+    largest = max(exact_tail(noises, value) for noises in kinds)
+    assert largest - 1e-14 <= bound_largest_tail(kinds, value) <= largest + ABOVE
+    assert find_largest_reach(kinds, share) == max(find_least_reach(noises, share) for noises in kinds)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.001])
@@ -86,17 +114,19 @@ def test_a_coarser_lattice_is_never_below_and_not_far_above(noises: Noises, plac
         merge_equal_noises([Weighted(1, 12, 0.003)]),
         merge_equal_noises([Weighted(5, 1, 0.002), Weighted(6, 1, 0.002)]),
         merge_equal_noises([Weighted(1, 1, 2e-4), Weighted(2, 30, 2e-3)]),
+        merge_equal_noises([Weighted(27, 1, 2e-3), Weighted(1, 27, 2e-3)]),
     ],
 )
-def test_a_coarser_lattice_costs_a_hundredth_of_the_reach(noises: Noises, share: float) -> None:
-    exact = find_least_reach(noises, share)
-    with coarse_lattices():
+def test_continuous_noise_costs_a_hundredth_of_the_reach(noises: Noises, share: float) -> None:
+    with patch.object(noise_sum, "MOST_POINTS", 1 << 20):
+        exact = find_least_reach(noises, share)
+    with continuous_noise():
         assert exact <= find_least_reach(noises, share) <= 1.01 * exact
 
 
 @pytest.mark.parametrize("count", [2, 12])
 def test_the_reach_of_wide_noise_grows_with_its_width(count: int) -> None:
-    """A millionth of a rate is on the coarser lattice, a thousandth is not."""
+    """A millionth of a rate is compared with continuous noise, a thousandth is not."""
     narrow, wide = (find_least_reach((Weighted(1, count, rate),), 0.01) * rate for rate in (1e-3, 1e-6))
     assert 0.998 * narrow <= wide <= 1.004 * narrow
 
