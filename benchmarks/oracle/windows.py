@@ -30,6 +30,7 @@ _SIZES = (
     "count(*)", "count(age)", "sum(age)", "sum(cost)", "sum(weight)", "sum(fee)", "count(*) FILTER (WHERE insured)",
     "sum(cost) FILTER (WHERE age > 3)",
 )  # fmt: skip
+_UNITS = ("count(DISTINCT person)", "count(DISTINCT person) FILTER (WHERE insured)")
 _FRAMES = (
     "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS 1 PRECEDING",
     "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
@@ -152,12 +153,13 @@ def window_statement(drawn: random.Random) -> WindowStatement:
     others = [key for key in keys if key not in calendars]
     kinds = ["whole", "part"] if others and len(keys) > 1 else ["whole"]
     kind = drawn.choice([*kinds, *(["ordered", "ordered", "frame", "frame"] if calendars else [])])
-    size = drawn.choice(_SIZES)
+    table = drawn.choice(TABLES)
+    sizes = (*_SIZES, *_UNITS) if table.unit == ("person",) else _SIZES
+    size = drawn.choice(sizes)
     condition = drawn.choice(_CONDITIONS)
     if "/" in condition and size.startswith("count"):
         size = "sum(age)"  # a quotient of integers is cut off, and refused
     where = drawn.choice(("", "", "age > 1", "insured", "month >= '2026-02-01'", "level <> 2"))
-    table = drawn.choice(TABLES)
     if drawn.random() < 0.3:
         return _mean_statement(drawn, table, keys, where, _window(drawn, kind, calendars, others))
     return WindowStatement(
@@ -166,7 +168,7 @@ def window_statement(drawn: random.Random) -> WindowStatement:
         table=table,
         keys=keys,
         where=where,
-        own=size if drawn.random() < 0.6 else drawn.choice(_SIZES),
+        own=size if drawn.random() < 0.6 else drawn.choice(sizes),
         size=size,
         window=_window(drawn, kind, calendars, others),
         condition=condition.format(

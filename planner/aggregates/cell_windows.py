@@ -31,7 +31,8 @@ from planner.values.expressions import fold_constant
 
 _NEIGHBOURS: Mapping[type[exp.Expr], int] = {exp.Lag: -1, exp.Lead: 1}
 _SUMMED = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead)
-_OF_ROWS = (Measure.ROWS, Measure.TOTAL)
+ADDED = (Measure.ROWS, Measure.TOTAL, Measure.UNITS)
+"""Measures whose numbers of single groups are added up: a unit of several groups counts in each of them."""
 MOST_TAKEN = 1 << 18
 """Places that all windows over one calendar take together: running totals over two years of days."""
 _Places: TypeAlias = tuple[tuple[int, ...], ...]
@@ -110,11 +111,11 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
 def place_aggregate(found: Aggregate, cells: KeyCells, factor: Fraction, text: str) -> Aggregate:
     """Return `factor` times an aggregate of a group as that of other groups. Raise KH204 if it is no sum over rows."""
     is_mean = bool(found.divisor) and factor == 1 and not cells.whole and set(map(len, cells.taken)) <= {0, 1}
-    if found.cells != OWN_GROUP_ALONE or (found.divisor and not is_mean) or found.measure not in _OF_ROWS:
+    if found.cells != OWN_GROUP_ALONE or (found.divisor and not is_mean) or found.measure not in ADDED:
         raise KeyholeError(
             "KH204",
             f"{text} adds up something other than sums and counts of rows",
-            detail="A window over groups reads count(*), count(x) or sum(x) of each group.",
+            detail="A window over groups reads count(*), count(x), count(DISTINCT unit) or sum(x) of each group.",
             hint="Compare with a number, or with a sum or count of all groups.",
         )
     parts = tuple(part.multiply(factor) for part in found.parts)

@@ -18,6 +18,7 @@ from planner.aggregates.arithmetic import (
     refuse_nonlinear,
     strip_nullif,
 )
+from planner.aggregates.cell_windows import ADDED
 from planner.aggregates.comparison import FAILS, CellSum, Comparison, Conjunction, Disjunction, Having, OtherMean, Slack
 from planner.aggregates.having_refusals import (
     refuse_integer_quotient,
@@ -214,7 +215,7 @@ def _compare_cells(
     summands = difference.summands
     if all(found.cells == OWN_GROUP_ALONE for found, _ in summands):
         return None
-    plain = all(not found.divisor and found.measure in (Measure.ROWS, Measure.TOTAL) for found, _ in summands)
+    plain = all(not found.divisor and found.measure in ADDED for found, _ in summands)
     value = difference.null_value  # of groups that lack a neighbour, whose literals are false
     holds = value is not None and COMPARISONS[operator](value / scale, 0)
     if own is not None or holds or not plain:

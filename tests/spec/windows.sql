@@ -502,3 +502,33 @@ SELECT country FROM (SELECT country, count(*) AS n, avg(count(*)) OVER () AS b F
 
 SELECT month FROM (SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, count(*) AS n, json_to_recordset(json_agg(quantity)) AS r FROM sales GROUP BY month) g) q WHERE n > b
 --> KH101 count(*)
+
+SELECT month FROM (SELECT month, count(*) AS n, avg(count(*)) OVER (ORDER BY month ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS a FROM sales GROUP BY month) q WHERE n > 1.2 * a
+--> [month 13] f0 > 0 ~262500; count(*) - 1.2 * avg(count(*)) OVER (ORDER BY month ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) {} delta 35000
+
+SELECT month, avg(count(*)) OVER (ORDER BY month ROWS 11 PRECEDING) > 3000 AS busy FROM sales GROUP BY month
+--> [month 13] true show f0 > 83160000 ~8316000; avg(count(*)) OVER (ORDER BY month ROWS BETWEEN 11 PRECEDING AND CURRENT ROW) {} delta 1
+
+SELECT country, month FROM (SELECT country, month, sum(amount) AS s, avg(sum(amount)) OVER (PARTITION BY country ORDER BY month ROWS BETWEEN 6 PRECEDING AND 1 PRECEDING) AS a FROM sales GROUP BY 1, 2) q WHERE s < 0.8 * a
+--> [country 4, month 13] f0 <= -1 ~120000000; sum(amount) - 0.8 * avg(sum(amount)) OVER (PARTITION BY country ORDER BY month ROWS BETWEEN 6 PRECEDING AND 1 PRECEDING) {} delta 11250000
+
+SELECT month FROM (SELECT month, avg(sum(amount)) OVER (ORDER BY month ROWS 2 PRECEDING) AS short, avg(sum(amount)) OVER (ORDER BY month ROWS 8 PRECEDING) AS long FROM sales GROUP BY month) q WHERE short > 1.1 * long
+--> [month 13] f0 > 0 ~14868000000; avg(sum(amount)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) - 1.1 * avg(sum(amount)) OVER (ORDER BY month ROWS BETWEEN 8 PRECEDING AND CURRENT ROW) {} delta 1
+
+SELECT month FROM (SELECT month, count(DISTINCT customer_id) AS n, lag(count(DISTINCT customer_id)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n < 0.8 * b
+--> [month 13] f0 <= -1 ~50; count(DISTINCT customer_id) - 0.8 * lag(count(DISTINCT customer_id)) OVER (ORDER BY month) {} delta 5
+
+SELECT month FROM sales GROUP BY month HAVING count(DISTINCT customer_id) > (SELECT avg(n) FROM (SELECT month, count(DISTINCT customer_id) AS n FROM sales GROUP BY month) q)
+--> [month 13] f0 > 0 ~96; count(DISTINCT customer_id) - avg(count(DISTINCT customer_id)) OVER () {} delta 13
+
+SELECT month FROM (SELECT month, count(DISTINCT customer_id) AS n, sum(count(DISTINCT customer_id)) OVER (ORDER BY month ROWS 2 PRECEDING) AS w FROM sales GROUP BY month) q WHERE w > 900
+--> [month 13] f0 > 900 ~90; sum(count(DISTINCT customer_id)) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) {} delta 1
+
+SELECT month FROM sales GROUP BY month HAVING count(DISTINCT customer_id) > 0.1 * (SELECT count(DISTINCT customer_id) FROM sales)
+--> KH107 count(DISTINCT
+
+SELECT country FROM (SELECT country, count(DISTINCT customer_id) AS n, avg(count(DISTINCT customer_id)) OVER () AS w FROM sales GROUP BY country) q WHERE n > w
+--> KH204
+
+SELECT month FROM (SELECT month, count(DISTINCT stock_code) AS n, lag(count(DISTINCT stock_code)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n > b
+--> KH204
