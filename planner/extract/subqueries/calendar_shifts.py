@@ -74,7 +74,7 @@ class ShiftedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """What is known of a key's listed values: if they `are_dates`, if all are before the 29th, if one may be NULL."""
+    """Facts about a key's listed values: if they `are_dates`, if all are before the 29th, and if one may be NULL."""
 
     are_dates: bool
     are_early: bool

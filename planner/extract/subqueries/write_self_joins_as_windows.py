@@ -1,11 +1,11 @@
 """A join of a grouped query with itself, at another value of a key, as the window over its groups that it is.
 
-    WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month)
-    SELECT a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > 1.2 * b.n
+    `WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month)
+    SELECT a.month FROM m a JOIN m b ON b.month = a.month - interval '1 month' WHERE a.n > 1.2 * b.n`
 
-    WITH m AS (SELECT month, count(*) AS n, first_value(count(*)) OVER (ORDER BY month
+    `WITH m AS (SELECT month, count(*) AS n, first_value(count(*)) OVER (ORDER BY month
       RANGE BETWEEN interval '1 month' PRECEDING AND interval '1 month' PRECEDING) AS "b.n" FROM sales GROUP BY month)
-    SELECT a.month FROM m a WHERE a.n > 1.2 * a."b.n"
+    SELECT a.month FROM m a WHERE a.n > 1.2 * a."b.n"`
 
 The frame has the one group that the join finds, as all keys are compared, or none: then the window is NULL, as a column
 of LEFT JOIN is. An inner join drops such groups, so it is written so only beside a condition that is NULL for them.
