@@ -25,6 +25,7 @@ _LEAST_TERMS, _MOST_TERMS = 1 << 10, 1 << 14  # of the series of continuous nois
 _ROUNDED = 7.0  # -ln of the probability that rounding moves a sum further: a thousandth of a tail, and of the reach
 _BEYOND = 1e-12  # the probability outside of the values over which a distribution is inverted
 _ROUNDING = 1e-9  # what sums of so many floats, and rates of a dozen digits, may be off
+_ALMOST = 1e-8  # below it the inverted distribution is too coarse, and Markov's inequality reaches every share
 _PARTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)  # of the largest exponent at which moments exist
 
 
@@ -60,9 +61,11 @@ def bound_upper_tail(noises: Noises, value: int) -> float:
         return math.exp(-rate * steps) / (1.0 + math.exp(-rate))
     reduced = _divide(noises, step)
     if _points(reduced) > MOST_POINTS:
-        return _bound_continuous(reduced, steps)
-    tails = _tails(reduced)
-    return float(tails[steps]) if steps < tails.size else _BEYOND + _ROUNDING
+        found = _bound_continuous(reduced, steps)
+    else:
+        tails = _tails(reduced)
+        found = float(tails[steps]) if steps < tails.size else _BEYOND + _ROUNDING
+    return found if found > _ALMOST else min(found, _bound_by_moments(reduced, steps))
 
 
 def bound_largest_tail(kinds: Sequence[Noises], value: int) -> float:
@@ -190,7 +193,7 @@ def _bound_by_moments(noises: Noises, value: int) -> float:
     """Return a quick upper bound of `P(sum >= value)`, by Markov's inequality."""
     reduced, steps = _reduce(noises, value)
     exponent = min(moment - at * steps for at, moment in _list_moments(reduced, _log_moment))
-    return math.exp(min(0.0, exponent))
+    return math.exp(min(0.0, exponent + _ROUNDING * (1.0 + abs(exponent))))
 
 
 def _list_moments(noises: Noises, log_moment: Callable[[float, float], float]) -> list[tuple[float, float]]:

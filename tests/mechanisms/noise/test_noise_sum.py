@@ -141,6 +141,22 @@ def test_a_reach_is_the_least_value_with_a_tail_of_at_most_a_share(noises: Noise
         assert exact_tail(noises, found - 1) > share - ABOVE
 
 
+@pytest.mark.parametrize("share", [1e-9, 1e-13, 1e-100, 1e-300])
+@pytest.mark.parametrize("noises", [(Weighted(1, 2, 0.5),), (Weighted(1, 1, 0.5), Weighted(3, 2, 1e-6))])
+def test_every_share_is_reached(noises: Noises, share: float) -> None:
+    """The inverted distribution has an error of a billionth, so that it reaches none of these."""
+    found = find_least_reach(noises, share)
+    alone = min(one.rate / one.times for one in noises)
+    assert math.log(1.0 / share) <= found * alone <= 3.0 * math.log(1.0 / share)
+
+
+@examples(60, quick=20)
+@given(noises=sums_of_noise, value=st.integers(1, 60))
+def test_the_bound_of_far_tails_is_above_the_convolution(noises: Noises, value: int) -> None:
+    """Up to the rounding of the convolution."""
+    assert noise_sum._bound_by_moments(noises, value) >= exact_tail(noises, value) - 1e-15
+
+
 def test_alike_noises_are_counted_together() -> None:
     one, other = Weighted(1, 1, 0.5), Weighted(2, 2, 0.5)
     assert merge_equal_noises([other, one, one, Weighted(1, 1, 0.25)]) == (
