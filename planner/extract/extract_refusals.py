@@ -192,7 +192,7 @@ def refuse_window_over_answer(window: exp.Window, place: ParsedQuestion) -> Keyh
     spelled = write_node(window)
     return KeyholeError(
         "KH101",
-        f"{spelled[:80]} is over the answer's rows, and stands in the question itself",
+        f"{spelled[:80]} reads the answer's rows, so it cannot stand inside the question",
         detail="Around a question, windows and aggregates work on its answer as in PostgreSQL, for nothing.",
         hint=suggest_window_around(place, window)
         or f"Write {spelled} around the question: SELECT q.*, ... FROM (...) AS q.",

@@ -129,7 +129,7 @@ def spell_all(conjuncts: list[exp.Expr]) -> frozenset[str]:
 
 
 def strip_qualifiers(node: exp.Expr) -> exp.Expr:
-    """Return an expression with its columns' names alone."""
+    """Return an expression without the table names before its columns."""
     copied: exp.Expr = exp.Paren(this=node.copy())
     for column in copied.find_all(exp.Column):
         column.set("table", None)
