@@ -38,7 +38,7 @@ _DEPENDS_ON_CUTS = (
 )
 
 FRAMES: tuple[bytes, ...] = (
-    EncryptionRequest(gss=False).encode(),
+    EncryptionRequest(is_gss=False).encode(),
     Cancel(7, b"abcd").encode(),
     STARTUP.encode() + Credential(b"SCRAM-SHA-256\0\0\0\0\x0cn,,n=,r=abc1").encode() + Query(b"SELECT 1").encode(),
     STARTUP.encode()

@@ -81,15 +81,15 @@ def query(
             print(*write_psql_table(columns, [[text or "" for text in key] for key in keys.keys]), sep="\n")
         print(
             f"({write_row_count(len(answer.keys.keys))}"
-            f"{', released before: nothing is spent' if answer.reused else ''})"
+            f"{', released before: nothing is spent' if answer.is_reused else ''})"
         )
         for sentence in write_number_notices(asked.question.numbers):
             print(f"\n{sentence}", end="")
         print(f"\nGuarantee: {answer.make_document()['guarantee']['sentence']}")
         if answer.payment is not None:
             print(f"Cost: {answer.payment.write_charged()}")
-        if answer.noise is not None:
-            print(answer.noise)
+        if answer.noise_notice is not None:
+            print(answer.noise_notice)
         for warning in answer.plan.warnings:
             print(f"Warning: {warning}")
 
@@ -252,7 +252,7 @@ def plan(
 def _read_labels(service: "Service", asked: "Asked", plan: "Plan") -> "KeyLabels | None":
     from proxy.cli.brief_labels import ShortLivedLabels
 
-    return ShortLivedLabels(service).read(asked.question, plan.question.keys, analyst=asked.analyst.name)
+    return ShortLivedLabels(service).read_labels(asked.question, plan.question.keys, analyst=asked.analyst.name)
 
 
 def _make_asked(service: "Service", sql: str, given: Given, analyst: str | None) -> "Asked":

@@ -64,7 +64,7 @@ class BoundsReport:
 
     def lines(self) -> Iterator[str]:
         """Yield the report's lines for a terminal. Text to paste into the policy comes last."""
-        asked, found = self.planned.asked, self.found
+        asked, found = self.planned.request, self.found
         paid = (
             "told again, which costs nothing" if self.released.is_repeated else f"paid {float(asked.epsilon):g} epsilon"
         )
@@ -104,7 +104,7 @@ class BoundsReport:
                 _describe(one),
                 one.most_beyond / units,
                 f"{one.most_beyond:,} of {units:,}",
-                float(self.planned.asked.cut),
+                float(self.planned.request.cut),
             )
             for one in self.found.bounds
         ]
@@ -118,7 +118,7 @@ class BoundsReport:
         """Return the report as a JSON document."""
         return {
             "table": self.table.name,
-            "epsilon": float(self.planned.asked.epsilon),
+            "epsilon": float(self.planned.request.epsilon),
             "paid_before": self.released.is_repeated,
             "version": self.released.version,
             "units_at_least": self.found.units,
@@ -164,7 +164,7 @@ class BoundsReport:
         return next((o.bound for o in self.found.bounds if (o.kind, o.keys, o.column) == (of, keys, column)), None)
 
     def _describe_tradeoff(self) -> Iterator[str]:
-        for keys in self.planned.asked.keys:
+        for keys in self.planned.request.keys:
             found = self._find_declared(BoundKind.GROUPS, keys)
             cost = None if found is None else self._describe_cost(keys, max(1, int(found)))
             if cost is not None:
@@ -213,12 +213,12 @@ class BoundsReport:
 
     def _write_snippet(self) -> Iterator[str]:
         """Yield the new bounds as lines of a policy."""
-        named = [(keys, entries) for keys in self.planned.asked.keys if (entries := list(self._write_entries(keys)))]
+        named = [(keys, entries) for keys in self.planned.request.keys if (entries := list(self._write_entries(keys)))]
         if named:
             yield f"[tables.{_quote_key(self.table.name)}.groupings]"
             for keys, entries in named:
                 yield f"{_quote_key(', '.join(keys))} = {{ {', '.join(entries)} }}"
-        for name in self.planned.asked.columns:
+        for name in self.planned.request.columns:
             high = self._find_declared(BoundKind.HIGHEST_VALUE, (), name)
             if high is not None and self._is_new((BoundKind.LOWEST_VALUE, BoundKind.HIGHEST_VALUE), (), name):
                 declared = self.table.get_column(name).bounds
@@ -233,7 +233,7 @@ class BoundsReport:
             if found is not None and self._is_new((of,), keys):
                 yield f"{name} = {max(1, int(found))}"
         totals = []
-        for name in self.planned.asked.totals:
+        for name in self.planned.request.totals:
             low, high = (
                 self._find_declared(BoundKind.LOWEST_TOTAL, keys, name),
                 self._find_declared(BoundKind.HIGHEST_TOTAL, keys, name),
@@ -432,7 +432,7 @@ def _check_named_once(asked: BoundsRequest) -> None:
 
 
 def _describe_offer(planned: BoundsRelease) -> Iterator[str]:
-    asked, count = planned.asked, len(planned.release.counts.statistics)
+    asked, count = planned.request, len(planned.release.counts.statistics)
     counted = "" if asked.units is not None else ", and the units are counted"
     yield f"{count} bound{'s' if count > 1 else ''} would be found for {float(asked.epsilon):g} epsilon{counted}."
     yield "That much is gone from the budget of every group and every unit of the table. Nothing was read or spent."
@@ -441,7 +441,7 @@ def _describe_offer(planned: BoundsRelease) -> Iterator[str]:
 
 def _make_offer_document(planned: BoundsRelease) -> dict[str, Any]:
     """Return the cost as a JSON document. `offered` says that nothing was read or charged."""
-    asked = planned.asked
+    asked = planned.request
     return {
         "offered": True,
         "table": asked.table,

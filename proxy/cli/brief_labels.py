@@ -16,11 +16,11 @@ class ShortLivedLabels:
 
     service: Service
 
-    def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
+    def read_labels(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
         """Return the labels of a question's keys; None if all are shown unchanged. Raise KH106 and KH406."""
         if question.shown_keys is None:
             return None
         catalog = self.service.catalog
         with run_brief_shadow(catalog, binaries=find_own_programs(self.service.policy)) as shadow:
             reader = LabelReader(lambda: (shadow, catalog.database))
-            return reader.read(question, space, analyst=analyst)
+            return reader.read_labels(question, space, analyst=analyst)

@@ -53,7 +53,7 @@ def make_console(
             labels=doors.labels,
             mock_users=mock_users,
             seal=SessionSeal(mock_users.make_key(PURPOSE)),
-            ended=EndedLogins(ended),
+            ended_logins=EndedLogins(ended),
             files=StaticFolder(),
             has_playground=play is not None,
         )

@@ -45,10 +45,10 @@ def make_analyst_routes(parts: ConsoleParts) -> APIRouter:
             raise refuse_ended_session()
         request.state.analyst = analyst.name
         request.state.role = ANALYST
-        parts.gate.count(analyst)
+        parts.gate.count_request(analyst)
         streams = request.url.path.endswith(_EVENTS)
         request.scope[LEAVING].enter_context(
-            parts.gate.take_stream(analyst) if streams else parts.gate.take_place(analyst)
+            parts.gate.take_stream(analyst) if streams else parts.gate.take_slot(analyst)
         )
 
     return _make_router(parts, let_in, otherwise=LOGIN)
@@ -111,7 +111,7 @@ def _list_analysts(parts: ConsoleParts) -> dict[str, Analyst]:
 
 
 def _drop_if_ended(parts: ConsoleParts, session: ConsoleSession | None) -> ConsoleSession | None:
-    return None if session is None or parts.ended.has_ended(session) else session
+    return None if session is None or parts.ended_logins.has_ended(session) else session
 
 
 def check_owner_address(parts: ConsoleParts, request: Request) -> None:

@@ -79,7 +79,7 @@ def _add_analyst_login(router: APIRouter, parts: ConsoleParts) -> None:
         response = RedirectResponse(LOGIN, status_code=303)
         session = read_analyst_session(parts, request)
         if session is not None:
-            await asyncio.to_thread(parts.ended.end_session, session)
+            await asyncio.to_thread(parts.ended_logins.end_session, session)
         delete_cookie(request, response, ANALYST)
         return response
 
@@ -114,7 +114,7 @@ def _add_owner_login(router: APIRouter, parts: ConsoleParts) -> None:
         response = RedirectResponse(OWNER_LOGIN, status_code=303)
         session = read_owner_session(parts, request)
         if session is not None:
-            await asyncio.to_thread(parts.ended.end_session, session)
+            await asyncio.to_thread(parts.ended_logins.end_session, session)
         delete_cookie(request, response, OWNER)
         return response
 
@@ -146,8 +146,8 @@ async def _authenticate(parts: ConsoleParts, form: dict[str, str], *, address: s
     if token:
         return _authenticate_by_token(parts, analysts, token, address=address)
     # one at a time: however many come at once, no password too many is looked at
-    async with parts.proving:
-        parts.gate.check_heard(address, user=user)
+    async with parts.password_lock:
+        parts.gate.check_may_log_in(address, user=user)
         analyst = await asyncio.to_thread(find_by_password, analysts, user, password, mock_users=parts.mock_users)
         if analyst is None:
             parts.gate.note_failure(address, user=user)
@@ -157,7 +157,7 @@ async def _authenticate(parts: ConsoleParts, form: dict[str, str], *, address: s
 
 
 def _authenticate_by_token(parts: ConsoleParts, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
-    parts.gate.check_heard(address)
+    parts.gate.check_may_log_in(address)
     try:
         analyst = authenticate(analysts, token)
     except KeyholeError:
@@ -185,7 +185,7 @@ def _has_token(parts: ConsoleParts) -> bool:
 
 def _authenticate_owner(parts: ConsoleParts, token: str, *, address: str) -> str:
     """Return the owner's credential if the token is the owner's. Raise KH401 and KH430."""
-    parts.gate.check_heard(address)
+    parts.gate.check_may_log_in(address)
     known = parts.section.owner_token_sha256
     if not hmac.compare_digest(hashlib.sha256(token.encode()).hexdigest(), known or "") or known is None:
         parts.gate.note_failure(address)

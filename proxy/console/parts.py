@@ -20,8 +20,8 @@ from proxy.shadow.key_labels import LabelReader
 class ConsoleParts:
     """The service, the login checks, the seal of session cookies, and the files that pages load.
 
-    `proving` is a lock, so that one password at a time is checked. A check needs much computing time, and runs beside
-    the event loop.
+    `password_lock` is a lock, so that one password at a time is checked. A check needs much computing time, and runs
+    beside the event loop.
     """
 
     serving: Serving
@@ -35,7 +35,7 @@ class ConsoleParts:
     labels: LabelReader | None
     mock_users: MockUsers
     seal: SessionSeal
-    ended: EndedLogins
+    ended_logins: EndedLogins
     files: StaticFolder
     has_playground: bool
-    proving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    password_lock: asyncio.Lock = field(default_factory=asyncio.Lock)

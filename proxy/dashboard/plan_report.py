@@ -64,7 +64,7 @@ class PlanReport:
         match planned.factor:
             case None if all(quote.fits for quote in planned.as_wished.quotes):
                 yield f"{every}, and cost nothing."
-            case None if not any(quote.charge or quote.short for quote in planned.as_wished.quotes):
+            case None if not any(quote.charge or quote.short_balance for quote in planned.as_wished.quotes):
                 yield f"{every}."
             case None:
                 yield f"{every}. No factor up to {FACTORS[-1]} on their tolerances makes all fit."
@@ -160,7 +160,7 @@ def _write_table(
     for number, (one, quote) in enumerate(zip(planned.listed, rehearsed.quotes, strict=True), start=1):
         tolerance = tolerances.get(one.statement) or wished(one)
         price = (
-            _write_epsilon(quote.own.epsilon_nano),
+            _write_epsilon(quote.analyst_cost.epsilon_nano),
             _describe_unit(quote),
             _write_epsilon(quote.shared_cost.epsilon_nano),
         )
@@ -171,7 +171,7 @@ def _write_table(
                 str(one.line),
                 tolerance,
                 *(price if told else ("", "", "")),
-                quote.decided.value if told else "",
+                quote.basis.value if told else "",
                 "yes" if quote.fits else "no",
             )
         )
@@ -179,14 +179,14 @@ def _write_table(
     for number, quote in enumerate(rehearsed.quotes, start=1):
         if quote.refusal is not None:
             yield f"{number}: {make_visible(f'{quote.refusal.code}: {quote.refusal.message}')}"
-        elif quote.short is not None:
+        elif quote.short_balance is not None:
             yield f"{number}: {_describe_shortage(quote)}"
         if quote.fits and quote.needs_approval:
             yield f"{number}: waits for the owner's approval"
 
 
 def _describe_shortage(quote: Quote) -> str:
-    short = quote.short
+    short = quote.short_balance
     assert short is not None, "asked where a balance is short"
     what = "--max-epsilon" if quote.is_list_budget else _SCOPES[short.scope]
     needed, left = write_at_most(short.needed_nano / NANO), write_at_least(short.left_nano / NANO)
@@ -198,7 +198,8 @@ def _describe_sum(rehearsed: RehearsedList, *, most_nano: int | None) -> Iterato
     unit = f", one unit {_write_epsilon(together.unit_epsilon_nano)}" if together.unit_epsilon_nano else ""
     yield f"Together those that fit cost one group at most {_write_epsilon(together.epsilon_nano)} epsilon{unit}."
     left = [
-        f"{_write_left(one.left_nano)} of {_write_left(one.cap_nano)} ({_SCOPES[one.scope]})" for one in rehearsed.left
+        f"{_write_left(one.left_nano)} of {_write_left(one.cap_nano)} ({_SCOPES[one.scope]})"
+        for one in rehearsed.balances_left
     ]
     if most_nano is not None:
         left.insert(0, f"{_write_left(most_nano - together.epsilon_nano)} of {_write_left(most_nano)} (--max-epsilon)")
@@ -219,12 +220,14 @@ def _describe_questions(
             "tolerance": tolerances.get(one.statement) or wished(one),
             "fits": quote.fits,
             "waits_for_approval": quote.needs_approval,
-            "decided_on": quote.decided.value if quote.refusal is None else None,
-            "group_at_most": quote.own.epsilon_nano / NANO,
-            "unit_at_most": quote.own.unit_epsilon_nano / NANO if quote.own.unit_epsilon_nano else None,
+            "decided_on": quote.basis.value if quote.refusal is None else None,
+            "group_at_most": quote.analyst_cost.epsilon_nano / NANO,
+            "unit_at_most": quote.analyst_cost.unit_epsilon_nano / NANO
+            if quote.analyst_cost.unit_epsilon_nano
+            else None,
             "new_at_most": quote.shared_cost.epsilon_nano / NANO,
             "refused": None if quote.refusal is None else f"{quote.refusal.code}: {quote.refusal.message}",
-            "short": None if quote.short is None else _describe_shortage(quote),
+            "short": None if quote.short_balance is None else _describe_shortage(quote),
         }
         for one, quote in zip(planned.listed, rehearsed.quotes, strict=True)
     ]
@@ -237,13 +240,13 @@ def _describe_joint_cost(rehearsed: RehearsedList) -> dict[str, Any]:
         "unit_at_most": together.unit_epsilon_nano / NANO if together.unit_epsilon_nano else None,
         "left": [
             {"of": one.scope.value, "epsilon": one.left_nano / NANO, "cap": one.cap_nano / NANO}
-            for one in rehearsed.left
+            for one in rehearsed.balances_left
         ],
     }
 
 
 def _describe_unit(quote: Quote) -> str:
-    return _write_epsilon(quote.own.unit_epsilon_nano) if quote.own.unit_epsilon_nano else ""
+    return _write_epsilon(quote.analyst_cost.unit_epsilon_nano) if quote.analyst_cost.unit_epsilon_nano else ""
 
 
 def _write_epsilon(nano: int) -> str:

@@ -149,14 +149,14 @@ class _ListTrial:
     @cached_property
     def wished(self) -> RehearsedList:
         """The rehearsal of the list without changes."""
-        return self._stage.rehearse(self._wishes, {})
+        return self._stage.rehearse_list(self._wishes, {})
 
     @cached_property
     def _moving(self) -> tuple[int, ...]:
         moving = [
             one.statement
             for one, quote in zip(self._all, self.wished.quotes, strict=True)
-            if (quote.refusal is None and quote.decided not in _FREE)
+            if (quote.refusal is None and quote.basis not in _FREE)
             or (quote.refusal is not None and quote.refusal.code in _MENDED)
         ]
         return tuple(dict.fromkeys(moving))
@@ -191,7 +191,7 @@ class _ListTrial:
 
     def rehearse_exactly(self, tolerances: Mapping[int, str]) -> RehearsedList:
         """Rehearse the list as sessions would ask it, with these tolerances set before the statements."""
-        return self._stage.rehearse(
+        return self._stage.rehearse_list(
             [
                 self._plan_with_tolerance(one, tolerances[one.statement]) if one.statement in tolerances else wish
                 for one, wish in zip(self._all, self._wishes, strict=True)

@@ -164,7 +164,7 @@ async def log_in(
     if tls is not None and await begins_with_tls(stream.writer):
         await stream.start_tls(tls.read_credentials(), agreeing=False)
     while isinstance((message := (await stream.read_message()).message), EncryptionRequest):
-        if tls is None or message.gss:
+        if tls is None or message.is_gss:
             stream.writer.write(b"N")
         else:
             await stream.start_tls(tls.read_credentials(), agreeing=True)
@@ -178,7 +178,7 @@ async def log_in(
     check()
     asked = read_login(message)
     if message.version[1] > NEWEST_MINOR or asked.extensions:
-        stream.writer.write(NegotiateProtocolVersion(PROTOCOL_3_0 | asked.minor, asked.extensions).encode())
+        stream.writer.write(NegotiateProtocolVersion(PROTOCOL_3_0 | asked.minor_version, asked.extensions).encode())
     await _authenticate(stream, catalog, asked.user, caller)
     if asked.database != catalog.database:
         served = f'the one that is served is "{catalog.database}"'

@@ -30,7 +30,7 @@ def check_login_begins(host: str, port: int, *, over_tls: bool) -> None:
         if not over_tls:
             _begin_login(connected)
             return
-        connected.sendall(EncryptionRequest(gss=False).encode())
+        connected.sendall(EncryptionRequest(is_gss=False).encode())
         if connected.recv(1) != b"S":
             raise ConnectionError("TLS is not offered")
         with _make_unverified_context().wrap_socket(connected) as encrypted:

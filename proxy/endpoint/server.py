@@ -261,7 +261,7 @@ class Endpoint:
                 telemetry=self._telemetry,
                 hub=self._hub,
             )
-            staying.callback(parts.listening.end)
+            staying.callback(parts.notifications.end)
             limits = self._limits
             readers = self._readers.make_executor(login.user)
             session = Session(parts, readers=readers, statements=limits.statements, portals=limits.portals)
@@ -271,7 +271,7 @@ class Endpoint:
                 encoding=lambda: parts.text.encoding,
                 hint_in_message=lambda: session.hint_in_message,
             ).add_hint_to_error
-            secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
+            secret = secrets.token_bytes(32 if login.minor_version >= 2 else 4)
             opened = OpenSession(
                 secret, stream, relay, session, catalog.find_analyst(login.user), client, backing.shadow
             )

@@ -141,7 +141,7 @@ class SessionWatchdog:
         is reported in the end: the shadow hangs, or runs what PostgreSQL cannot stop.
         """
         longest_s, loop = self._longest_s(), asyncio.get_running_loop()
-        if one.relay.get_busy_seconds(loop.time()) > longest_s and one.session.longest_ms > 1000 * longest_s:
+        if one.relay.get_busy_seconds(loop.time()) > longest_s and one.session.longest_timeout_ms > 1000 * longest_s:
             await one.relay.cancel_as_timed_out()
         if one.relay.get_busy_seconds(loop.time()) > longest_s + LATE_S:
             lower_priority(one.relay.process)

@@ -50,7 +50,7 @@ class WatchedRun:
     run: MonitorRun
     holder: str
 
-    def prepare(self, due: DueLook, state: WindowState | None) -> "PreparedLook | None":
+    def prepare_look(self, due: DueLook, state: WindowState | None) -> "PreparedLook | None":
         """Draw and store the window's noise, if that was not done before. Return None if the look was already made.
 
         Parameters:
@@ -80,7 +80,7 @@ class PreparedLook:
     state: WindowState
     reading: MonitorLook
 
-    def record(self, values: Integers) -> None:
+    def record_look(self, values: Integers) -> None:
         """Decide the look from the true values of the window's keys, and record the result in the ledger.
 
         Raises:
@@ -98,15 +98,15 @@ class PreparedLook:
             since=self.state.look,
             look=due.look,
             body=looked.state,
-            keys=places.find_places(looked.alerted & ~before),
-            cleared=places.find_places(before & ~looked.alerted) if plan.clears_at_once else (),
+            keys=places.find_cells(looked.alerted & ~before),
+            cleared=places.find_cells(before & ~looked.alerted) if plan.clears_at_once else (),
         )
         last = due.look == plan.windows.looks
         service.ledger.monitors.record_look(
             run.run,
             (told,),
-            number=due.number,
-            at=due.at.replace(tzinfo=UTC),
+            number=due.moment_number,
+            at=due.due_at.replace(tzinfo=UTC),
             holder=watched.holder,
             closing={due.window: places.expand_to_cells(plan.standing.compute_spent(looked.state))} if last else {},
         )
@@ -159,6 +159,6 @@ def _read_statement(service: Service, question: Question, looks: Sequence[Prepar
         moments = PublicMoments(timeout_ms=limit, every_ms=service.catalog.release_every_ms)
         aggregates = partial(service.source.read_aggregates, rewritten, keys, functionals=functionals, timeout_ms=limit)
         values: Integers = moments.read(aggregates, keeping=reading).values
-        with moments.release():  # a failed look is reported to nobody
+        with moments.delay_release():  # a failed look is reported to nobody
             pass
     return values

@@ -67,18 +67,18 @@ class ClosedWindow:
 class MonitorNews:
     """The news of a monitor: the changes of all looks up to `last_look`, in order.
 
-    `state` is the monitor's state. `origin` identifies the policy under which the news was read; another policy has
-    another number.
+    `state` is the monitor's state. `policy_number` identifies the policy under which the news was read; another policy
+    has another number.
     """
 
     monitor: str
     state: str
     reason: str
     last_look: int
-    origin: int
+    policy_number: int
     alerts: tuple[AlertNotice, ...] = ()
     cleared: tuple[ClearingNotice, ...] = ()
-    closed: tuple[ClosedWindow, ...] = ()
+    closed_windows: tuple[ClosedWindow, ...] = ()
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -106,16 +106,16 @@ class NewsRequest:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedMonitor:
-    """A monitor that an analyst may read and has paid for. `after` is its last look then, or None if unknown."""
+    """A monitor that an analyst may read and has paid for. `last_look` is its last look then, or None if unknown."""
 
     monitor: str
-    after: int | None
+    last_look: int | None
 
 
 class NewsReader(Protocol):
     """A reader of monitors' news from the ledger. Both methods block, and may be called from any thread."""
 
-    def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
+    def admit_channel(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
         """Return the monitor that has this channel, if the analyst may read it, and charge the analyst for reading.
 
         Return None for any other channel. Raise KH306 and KH502.
@@ -142,7 +142,7 @@ class NewsListener:
         self.wanted = wanted
         self.told = told
 
-    def pass_on_news(self, news: MonitorNews | KeyholeError | None) -> None:
+    def deliver_news(self, news: MonitorNews | KeyholeError | None) -> None:
         """Call `told` with the result of a reading of the ledger.
 
         For a request without `after`, the first result only sets the look after which news begins, and is not passed
@@ -222,4 +222,4 @@ class AlertHub:
             news = found.get(waiting.wanted)
             if isinstance(news, KeyholeError):
                 self._waiting.discard(waiting)
-            waiting.pass_on_news(news)
+            waiting.deliver_news(news)

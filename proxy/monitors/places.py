@@ -52,7 +52,7 @@ class CellMapping:
             ),
         )
 
-    def find_places(self, marked: Booleans) -> tuple[int, ...]:
+    def find_cells(self, marked: Booleans) -> tuple[int, ...]:
         """Return the sorted cell indices of the marked keys. For a key with several cells, return the first one.
 
         `marked` is an array with a value for each key.

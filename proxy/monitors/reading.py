@@ -59,7 +59,7 @@ _PASSING = ("KH502", "KH406")  # what is missing may be there again
 class LabelSource(Protocol):
     """An interface that returns the labels of computed keys. A shadow implements it."""
 
-    def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
+    def read_labels(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
         """Return the labels of a question's keys, or None if all are shown unchanged. Raise KH106, KH202 and KH406."""
 
 
@@ -343,7 +343,7 @@ class ServiceMonitorReader:
         closed = tuple(_list_closed(self.plan_monitor(monitor).windows, after=after, last=page.last_look))
         return MonitorNews(monitor.name, state, run.reason, page.last_look, origin, page.alerts, page.cleared, closed)
 
-    def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
+    def admit_channel(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
         """Return the monitor that has this channel, if the analyst may read it, and charge the analyst. Raise KH306."""
         for monitor in self.list_readable(analyst):
             if name_channel(monitor.name) == channel:
@@ -368,7 +368,7 @@ class ServiceMonitorReader:
                 if self._read_labels is None:
                     raise refuse_unready_labels()
                 role = next((analyst.name for analyst in catalog.analysts), OWNER)
-                made = self._read_labels.read(question, self.plan_monitor(monitor).question.keys, analyst=role)
+                made = self._read_labels.read_labels(question, self.plan_monitor(monitor).question.keys, analyst=role)
             known = self._labels[monitor] = (catalog.digest, made)
         return known[1]
 
@@ -432,10 +432,10 @@ class CurrentMonitorReader:
                 newest = self._newest
             yield newest
 
-    def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
+    def admit_channel(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
         """Return the monitor that has this channel, if the analyst may read it, and charge the analyst for reading."""
         with self.use_reader() as reading:
-            return reading.admit(channel, analyst=analyst)
+            return reading.admit_channel(channel, analyst=analyst)
 
     def read_news(self, wanted: Collection[NewsRequest]) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:
         """Return the news for each request, or the error if the analyst may not read the monitor.

@@ -105,7 +105,7 @@ class MonitorRunner:
         self._plans: dict[str, MonitorPlan | KeyholeError] = {}
 
     @property
-    def readings(self) -> tuple[GaugeReading, ...]:
+    def gauges(self) -> tuple[GaugeReading, ...]:
         """The gauges of looks: how late each monitor's oldest due look is, and how far the clock has jumped."""
         late = GaugeReading(
             "keyhole_monitor_late_seconds", "How late the look is that is due", "monitor", self._measure_lateness
@@ -219,7 +219,7 @@ class MonitorRunner:
             closed=monitors.list_closed_windows(watched.run.run) | watched.run.excluded_windows,
             early=watched.plan.alerts_early,
         )
-        kept.late_since = min((one.at + windows.delay for one in due), default=None)
+        kept.late_since = min((one.due_at + windows.delay for one in due), default=None)
         if not due:
             moment = find_next_moment(windows, now=now)
             kept.seen_to_at = moment or datetime.max
@@ -259,7 +259,7 @@ class MonitorRunner:
         """Draw and store the noise for the due looks, and return the prepared looks."""
         watched, prepared = one.watched, []
         with self._log_what_prevents(watched.service, one.name, watched.run.run, one.kept):
-            looks = (watched.prepare(each, one.states.get(each.window)) for each in one.due)
+            looks = (watched.prepare_look(each, one.states.get(each.window)) for each in one.due)
             prepared = [look for look in looks if look is not None]
             one.kept.complaint = ""
         return prepared
@@ -267,8 +267,8 @@ class MonitorRunner:
     def _make_looks(self, looks: Sequence[PreparedLook]) -> None:
         """Make the looks, earlier moments first. After a failed look, skip its monitor for this round."""
         failed: set[str] = set()
-        in_order = sorted(looks, key=lambda one: one.due.at)
-        for _, together in groupby(in_order, key=lambda one: one.due.at):
+        in_order = sorted(looks, key=lambda one: one.due.due_at)
+        for _, together in groupby(in_order, key=lambda one: one.due.due_at):
             wanted = [one for one in together if one.watched.run.run not in failed]
             for one, values in read_looks(wanted):
                 if not self._record_look(one, values):
@@ -280,12 +280,12 @@ class MonitorRunner:
 
     def _record_look(self, one: PreparedLook, values: Integers | KeyholeError) -> bool:
         """Record one look. Return False if that failed and must be tried again."""
-        seen, name, number = one.watched.service.telemetry, one.watched.plan.monitor.name, one.due.number
+        seen, name, number = one.watched.service.telemetry, one.watched.plan.monitor.name, one.due.moment_number
         if isinstance(values, KeyholeError):
             seen.count_look(LookEnding.FAILED, monitor=name, number=number, code=values.code)
             return False
         try:
-            one.record(values)
+            one.record_look(values)
         except LookAlreadyRecorded:
             seen.count_look(LookEnding.TAKEN, monitor=name, number=number)
         except (MonitorStopped, WindowClosed):

@@ -14,12 +14,15 @@ from planner.monitors.monitor_plan import WindowPlan
 
 @dataclass(frozen=True, slots=True)
 class DueLook:
-    """A look that is due: number `look` of its window, at the time `at`, which is moment `number` of the horizon."""
+    """A look that is due: number `look` of its window, at the time `due_at`.
+
+    `moment_number` is the number of that time among all moments of the horizon.
+    """
 
     window: int
     look: int
-    at: datetime
-    number: int
+    due_at: datetime
+    moment_number: int
 
 
 def list_due_looks(
@@ -50,7 +53,7 @@ def list_due_looks(
         look = min(passed, windows.looks)
         if look > made.get(window, 0) and (early or look == windows.looks):
             due.append(_make_look(windows, window, look))
-    return tuple(sorted(due, key=lambda one: (one.at, one.window)))
+    return tuple(sorted(due, key=lambda one: (one.due_at, one.window)))
 
 
 def find_next_moment(windows: WindowPlan, *, now: datetime, newest: int = 0) -> datetime | None:

@@ -159,7 +159,7 @@ class Service:
         They share the source if both policies name the same one, as an engine in this process can open a file only
         once. Earlier failures in the source still count. Raise KH003 to KH010.
         """
-        source = self._shared.following_source(policy)
+        source = self._shared.find_next_source(policy)
         try:
             return self._from_source(source, policy, telemetry=self.telemetry, failures=self.failures)
         except BaseException:

@@ -288,13 +288,13 @@ class StatementAnswerer:
             notices.append(f"guarantee: {write_guarantee(answer.plan)}")
             if answer.payment is not None:
                 notices.append(f"cost: {answer.payment.write_charged()}")
-            if answer.reused:
+            if answer.is_reused:
                 of = "" if answer.payment is None else " of the shared budget"
                 notices.append(
                     f"released before (data version: {answer.version}): the same answer, nothing is spent{of}."
                 )
-            if answer.noise is not None:
-                notices.append(answer.noise[:1].lower() + answer.noise[1:])
+            if answer.noise_notice is not None:
+                notices.append(answer.noise_notice[:1].lower() + answer.noise_notice[1:])
             if (wrong := count_wrong_groups(answer.plan)) is not None:
                 notices.append(f"wrong groups: {wrong.sentence}")
             wide += [one for one in plan.warnings if BANDED in one]
@@ -327,12 +327,12 @@ def make_statement_part(text: str, offset: int, statement: Statement | UnboundKe
         text=text,
         offset=offset,
         is_intercepted=isinstance(statement, Asking | ExplainStatement | CopyStatement | UnboundKeys),
-        prepares=statement.name if isinstance(statement, PrepareStatement) else None,
-        executing=statement if isinstance(statement, ExecuteStatement) else None,
-        beforehand=statement.beforehand if isinstance(statement, Asking) else (),
-        copied=statement.copied if isinstance(statement, CopyStatement) else None,
-        listens=read_channel(text) if statement == PassThrough("listen") else None,
-        spelled=statement.spelled if isinstance(statement, Asking | ExplainStatement) else "",
+        prepared_name=statement.name if isinstance(statement, PrepareStatement) else None,
+        execute_statement=statement if isinstance(statement, ExecuteStatement) else None,
+        statements_before=statement.beforehand if isinstance(statement, Asking) else (),
+        copied_query=statement.copied if isinstance(statement, CopyStatement) else None,
+        listened_channel=read_channel(text) if statement == PassThrough("listen") else None,
+        rewritten_text=statement.spelled if isinstance(statement, Asking | ExplainStatement) else "",
     )
 
 

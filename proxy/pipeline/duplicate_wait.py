@@ -34,7 +34,7 @@ def answer_after_duplicates(
         return Answer.make_constant(plan, version=claim.version)
     patience = WaitPolicy(asked, timeout_ms=service.catalog.statement_timeout_ms)
     while True:
-        with patience.wait_for_first():
+        with patience.wait_for_duplicate():
             if stored := ledger_verbs.find_stored_answer(service, claim):
                 return stored
             if patience.waited and claim.version != service.find_version(plan.question.table):
@@ -73,7 +73,7 @@ class WaitPolicy:
             yield
 
     @contextmanager
-    def wait_for_first(self) -> Iterator[None]:
+    def wait_for_duplicate(self) -> Iterator[None]:
         """Run the block. If the block raises `Repeated`, suppress the error and wait a short time.
 
         `Repeated` means that the same question is being answered or was just answered. The caller then runs the block

@@ -154,7 +154,7 @@ def _charge_reading(service: Service, on_paths: QuestionOnPaths, outcome: Outcom
             claim.limits,
             spent=find_run_loss(claim, outcome),
             answer=released.to_bytes(),
-            reading=on_paths.states,
+            reading=on_paths.path_states,
             attempt=claim.asked.attempt,
             once_within=_find_longest_flight(service),
             wording=make_wording(service, as_charged, claim.asked),
@@ -188,7 +188,15 @@ def make_answer(
     """Return an `Answer` with these released keys. Raise KH307 if the mechanism stopped without any."""
     if isinstance(released, Denial):
         raise report_stopped_mechanism(plan)
-    return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise, stored=stored, payment=payment)
+    return Answer(
+        plan=plan,
+        keys=released,
+        version=version,
+        is_reused=reused,
+        noise_notice=noise,
+        reservation=stored,
+        payment=payment,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +208,7 @@ class PaidQuestion:
     on_paths: QuestionOnPaths | None
 
     @property
-    def noise(self) -> str | None:
+    def noise_notice(self) -> str | None:
         """Return the text of the NOTICE about earlier questions that share its noise, or None."""
         on_paths = self.on_paths
         return None if on_paths is None else _capitalise(write_shared_noise(on_paths.describe_noise(is_revealed=False)))
@@ -214,7 +222,7 @@ class PaidQuestion:
         return self.reservation.charge.renyi is not None
 
     @property
-    def as_charged(self) -> Plan:
+    def charged_plan(self) -> Plan:
         """The plan with the worst-case loss that its analyst is shown."""
         return _set_worst_case(self.claim.plan, self.claim.charge)
 
@@ -345,11 +353,11 @@ def make_new_answer(service: Service, paid: PaidQuestion, result: RunResult) -> 
     """Return the answer to a question whose run was committed. Raise KH307 if the mechanism stopped without one."""
     claim = paid.claim
     return make_answer(
-        paid.as_charged,
+        paid.charged_plan,
         result.released,
         version=claim.version,
         reused=False,
-        noise=paid.noise,
+        noise=paid.noise_notice,
         stored=paid.reservation.id,
         payment=make_last_payment(service, claim, claim.charge),
     )

@@ -262,23 +262,24 @@ def from_bytes(stored: bytes) -> KeySet | Denial:
 class Answer:
     """A released key set, with its plan and its public data version.
 
-    `reused` is True if the key set was released before, so that the shared balances were not charged now. `noise` is a
-    sentence about earlier questions that share its noise. `stored` is the reservation under which the ledger stores the
-    key set, or None for a constant answer. `payment` is the cost this time, or None if no balance counts it.
+    `is_reused` is True if the key set was released before, so that the shared balances were not charged now.
+    `noise_notice` is a sentence about earlier questions that share its noise. `reservation` is the one under which the
+    ledger stores the key set, or None for a constant answer. `payment` is the cost this time, or None if no balance
+    counts it.
     """
 
     plan: Plan
     keys: KeySet
     version: str
-    reused: bool
-    noise: str | None = None
-    stored: str | None = None
+    is_reused: bool
+    noise_notice: str | None = None
+    reservation: str | None = None
     payment: Payment | None = None
 
     @staticmethod
     def make_constant(plan: Plan, *, version: str) -> "Answer":
         """Return the answer that follows from the question alone, without reading data."""
-        return Answer(plan=plan, keys=KeySet.make_constant(plan), version=version, reused=False)
+        return Answer(plan=plan, keys=KeySet.make_constant(plan), version=version, is_reused=False)
 
     def make_head(self) -> dict[str, Any]:
         """Return the answer's JSON document without the keys: promise, cost, data version, reuse.
@@ -290,8 +291,8 @@ class Answer:
             "guarantee": write_guarantee_json(self.plan),
             "cost": None if self.payment is None else self.payment.to_json(was_charged=True),
             "data_version": self.version,
-            "reused": self.reused,
-            "shared_noise": self.noise,
+            "reused": self.is_reused,
+            "shared_noise": self.noise_notice,
         }
 
     @property
@@ -309,26 +310,27 @@ class Answer:
 class StatementPart:
     """One statement of a text, starting at character `offset`. `is_intercepted` means that Keyhole answers it.
 
-    `prepares` is the name that a PREPARE gives to a question; its text must then be sent alone. `executing` is set for
-    an EXECUTE: the statement that the shadow has under its name decides who answers. `beforehand` are statements
-    without effect that must first succeed in the shadow. `copied` is the answered query inside a COPY. `listens` is the
-    channel of a LISTEN, which the shadow runs. `spelled` is the text for the shadow, if it differs from the client's.
+    `prepared_name` is the name that a PREPARE gives to a question; its text must then be sent alone.
+    `execute_statement` is set for an EXECUTE: the statement that the shadow has under its name decides who answers.
+    `statements_before` are statements without effect that must first succeed in the shadow. `copied_query` is the
+    answered query inside a COPY. `listened_channel` is the channel of a LISTEN, which the shadow runs. `rewritten_text`
+    is the text for the shadow, if it differs from the client's.
     """
 
     text: str
     offset: int
     is_intercepted: bool
-    prepares: str | None = None
-    executing: ExecuteStatement | None = None
-    beforehand: tuple[str, ...] = ()
-    copied: CopiedQuery | None = None
-    listens: str | None = None
-    spelled: str = ""
+    prepared_name: str | None = None
+    execute_statement: ExecuteStatement | None = None
+    statements_before: tuple[str, ...] = ()
+    copied_query: CopiedQuery | None = None
+    listened_channel: str | None = None
+    rewritten_text: str = ""
 
     @property
     def shadow_text(self) -> str:
         """The text that is sent to the shadow to find the statement's types."""
-        return self.spelled or self.text
+        return self.rewritten_text or self.text
 
     @property
     def first_word(self) -> str:

@@ -63,8 +63,8 @@ class QuestionOnPaths:
     `claim.charge.path_continuation` is the cost to the shared balances.
 
     `paths` maps a functional to its continued path, and `key_places` to the indices of the question's keys on that
-    path. `earlier_questions` counts the questions that drew or read the noise. `are_paths_free` is false while another
-    question continues one of the paths, or if it crashed doing so. `is_revealed` is True if everything that the
+    path. `earlier_questions` counts the questions that drew or read the noise. `are_paths_available` is false while
+    another question continues one of the paths, or if it crashed doing so. `is_revealed` is True if everything that the
     question could read is already revealed, whatever the data. `new_noise_cost` is the question's cost with new noise.
     """
 
@@ -73,7 +73,7 @@ class QuestionOnPaths:
     paths: Mapping[int, KeyPath]
     key_places: Mapping[int, Integers]
     earlier_questions: int
-    are_paths_free: bool
+    are_paths_available: bool
     is_revealed: bool
     new_noise_cost: Amounts
 
@@ -97,10 +97,10 @@ class QuestionOnPaths:
         cheaper = known.epsilon_nano < anew.epsilon_nano and known.unit_epsilon_nano <= anew.unit_epsilon_nano
         in_full = not limits.separates_analysts or own.epsilon_nano <= _MOST_IN_FULL * anew.epsilon_nano
         allowed = limits.per_query_nano is None or own.epsilon_nano <= limits.per_query_nano
-        return self.are_paths_free and cheaper and in_full and allowed
+        return self.are_paths_available and cheaper and in_full and allowed
 
     @property
-    def states(self) -> tuple[PathState, ...]:
+    def path_states(self) -> tuple[PathState, ...]:
         """The states of the continued paths in the ledger, when they were looked up."""
         continuing = self.claim.charge.path_continuation
         return () if continuing is None else continuing.paths
@@ -203,7 +203,7 @@ def plan_on_stored_noise(claim: Claim, memory: StoredNoise, *, is_wanted: bool) 
         paths=paths,
         key_places=here,
         earlier_questions=max(each.questions for each in states),
-        are_paths_free=not any(each.is_taken for each in states),
+        are_paths_available=not any(each.is_taken for each in states),
         new_noise_cost=claim.charge.own_amounts,
         is_revealed=_is_known(continuation, paths, here),
     )

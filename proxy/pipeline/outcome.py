@@ -22,7 +22,7 @@ def observe_outcomes(answer: AnswerStage) -> AnswerStage:
         ending = QuestionEnding.FAILED
         try:
             told = answer(service, plan, asked)
-            ending = QuestionEnding.STORED if told.reused else QuestionEnding.ANSWERED
+            ending = QuestionEnding.STORED if told.is_reused else QuestionEnding.ANSWERED
         except KeyholeError as error:
             ending = QuestionEnding.FAILED if error.code.startswith(_PAID) else QuestionEnding.REFUSED
             raise

@@ -65,17 +65,18 @@ class DecisionBasis(StrEnum):
 class Quote:
     """The price of one question of a list.
 
-    `own` is the charge to its analyst. `shared_cost` is the largest charge to the shared balances. `short` is the
-    balance that does not cover the question, or None if it fits. If `is_list_budget`, that balance is the list's own
-    budget. If `needs_approval`, the owner has to approve the question. `refusal` is set if it could not be planned.
+    `analyst_cost` is the charge to its analyst. `shared_cost` is the largest charge to the shared balances.
+    `short_balance` is the balance that does not cover the question, or None if it fits. If `is_list_budget`, that
+    balance is the list's own budget. If `needs_approval`, the owner has to approve the question. `refusal` is set if it
+    could not be planned.
     """
 
     plan: Plan | None
-    decided: DecisionBasis = DecisionBasis.NOTHING
-    own: Amounts = NOTHING
+    basis: DecisionBasis = DecisionBasis.NOTHING
+    analyst_cost: Amounts = NOTHING
     shared_cost: Amounts = NOTHING
     charge: Charge | None = None
-    short: OverBudget | None = None
+    short_balance: OverBudget | None = None
     is_list_budget: bool = False
     needs_approval: bool = False
     refusal: KeyholeError | None = None
@@ -83,7 +84,7 @@ class Quote:
     @property
     def fits(self) -> bool:
         """Return True if the question would be answered."""
-        return self.refusal is None and self.short is None
+        return self.refusal is None and self.short_balance is None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,12 +92,12 @@ class RehearsedList:
     """The quotes of a whole list.
 
     `total` is the largest charge to one group and to one unit on the shared balances, for all fitting questions
-    together. `left` has the tightest balance of each kind, with what remains of it afterwards.
+    together. `balances_left` has the tightest balance of each kind, with what remains of it afterwards.
     """
 
     quotes: tuple[Quote, ...]
     total: Amounts
-    left: tuple[BalanceLeft, ...]
+    balances_left: tuple[BalanceLeft, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +141,7 @@ class Rehearsals:
             raise report_unavailable_ledger() from None
         return KnownQuestion(memory, stored)
 
-    def rehearse(self, questions: Sequence[Question], known: Mapping[int, KnownQuestion | None]) -> RehearsedList:
+    def rehearse_list(self, questions: Sequence[Question], known: Mapping[int, KnownQuestion | None]) -> RehearsedList:
         """Quote the questions in their order. One that does not fit is not charged. Raise KH502.
 
         `known` maps a question's index to the result of `find_known`. Missing results are looked up.
@@ -150,8 +151,8 @@ class Rehearsals:
             tuple(self._ask(run, one, known.get(place)) for place, one in enumerate(questions)), run.total, run.left
         )
 
-    def quote(self, questions: Iterable[Question]) -> Iterator[Quote]:
-        """Yield the same quotes as `rehearse`, one by one. Raise KH502."""
+    def quote_each(self, questions: Iterable[Question]) -> Iterator[Quote]:
+        """Yield the same quotes as `rehearse_list`, one by one. Raise KH502."""
         run = self._begin()
         for one in questions:
             yield self._ask(run, one, None)
@@ -161,7 +162,7 @@ class Rehearsals:
     ) -> bool:
         """Return True if all questions with an index in `counting` would be answered. Raise KH502.
 
-        Questions are rehearsed as in `rehearse`, up to the first of them that would not be answered.
+        Questions are rehearsed as in `rehearse_list`, up to the first of them that would not be answered.
         """
         run = self._begin()
         return all(
@@ -234,7 +235,7 @@ class _Run:
             charge = on_paths.reading_claim.charge
             quote = self._quote(on_paths.reading_claim, charge, DecisionBasis.KNOWN, everybody=NOTHING)
             if quote.fits and not quote.needs_approval:
-                self._pay(charge, claim.limits, quote, reading=on_paths.states)
+                self._pay(charge, claim.limits, quote, reading=on_paths.path_states)
                 return quote
         if on_paths is not None and on_paths.is_continued:
             quote = self._continue(claim, memory, on_paths, low)
@@ -285,11 +286,11 @@ class _Run:
         above = claim.limits.approval_above_nano
         return Quote(
             plan=claim.plan,
-            decided=decided,
-            own=charge.own_amounts,
+            basis=decided,
+            analyst_cost=charge.own_amounts,
             shared_cost=everybody,
             charge=charge,
-            short=short,
+            short_balance=short,
             is_list_budget=of_list and short is not None,
             needs_approval=above is not None
             and charge.epsilon_nano > above

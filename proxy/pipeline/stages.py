@@ -68,7 +68,7 @@ def _answer_from_data(service: Service, claim: Claim, patience: WaitPolicy) -> A
             paying.enter_context(service.ledger.hold_in_flight(paid.reservation))
             limit, aggregates = catalog.statement_timeout_ms, service.source.read_aggregates
             moments = PublicMoments(timeout_ms=limit, every_ms=catalog.release_every_ms)
-            with moments.release():
+            with moments.delay_release():
                 with (
                     service.measure_stage(Stage.AGGREGATE),
                     ledger_verbs.release_if_nothing_read(service, paid.reservation),

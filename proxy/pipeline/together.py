@@ -22,50 +22,51 @@ from proxy.pipeline.rehearsal import Quote, Rehearsals
 
 @dataclass(frozen=True, slots=True)
 class StatementCost:
-    """The total cost of a statement's questions: the largest loss of one group, and of one unit (`unit`).
+    """The total cost of a statement's questions: the largest loss of one group, and of one unit (`unit_epsilon`).
 
-    `short` is the number of the first question that does not fit after the earlier ones, or None if all fit. `unit` is
-    None if each row is its own privacy unit. `unit_text` is the unit's name in sentences.
+    `first_unfitting` is the number of the first question that does not fit after the earlier ones, or None if all fit.
+    `unit_epsilon` is None if each row is its own privacy unit. `unit_text` is the unit's name in sentences.
     """
 
     count: int
-    group: float
-    unit: float | None
+    group_epsilon: float
+    unit_epsilon: float | None
     unit_text: str
-    short: int | None
+    first_unfitting: int | None
 
     @property
     def sentence(self) -> str:
         """The total cost as a sentence for EXPLAIN."""
-        cost = f"Together: at most {write_at_most(self.group)} epsilon for a group"
-        if self.unit is not None:
-            cost += f", {write_at_most(self.unit)} for one {self.unit_text}"
-        if self.short is None:
+        cost = f"Together: at most {write_at_most(self.group_epsilon)} epsilon for a group"
+        if self.unit_epsilon is not None:
+            cost += f", {write_at_most(self.unit_epsilon)} for one {self.unit_text}"
+        if self.first_unfitting is None:
             return f"{cost}; all {self.count} fit one after the other."
-        return f"{cost} without those that do not fit; question {self.short} does not, so that none would be asked."
+        unfitting = f"question {self.first_unfitting} does not, so that none would be asked"
+        return f"{cost} without those that do not fit; {unfitting}."
 
     def make_document(self, number: int) -> dict[str, Any]:
         """Return the costs as a JSON document with the number of a question."""
         return {
             "question": number,
             "of": self.count,
-            "group_at_most": self.group,
-            "unit_at_most": self.unit,
-            "fits": self.short is None,
+            "group_at_most": self.group_epsilon,
+            "unit_at_most": self.unit_epsilon,
+            "fits": self.first_unfitting is None,
         }
 
 
 def compute_joint_cost(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> StatementCost:
     """Return the total cost of a statement's questions, if they were asked now. Nothing is charged. Raise KH502."""
-    rehearsed = _begin(service, questions).rehearse(questions, {})
+    rehearsed = _begin(service, questions).rehearse_list(questions, {})
     together = rehearsed.total
     units = {plan.question.table.unit_text for _, plan in questions if plan.question.table.unit}
     return StatementCost(
         count=len(questions),
-        group=together.epsilon_nano / NANO,
-        unit=together.unit_epsilon_nano / NANO if units else None,
+        group_epsilon=together.epsilon_nano / NANO,
+        unit_epsilon=together.unit_epsilon_nano / NANO if units else None,
         unit_text=f"({units.pop()})" if len(units) == 1 else "unit",
-        short=next((at for at, quote in enumerate(rehearsed.quotes, start=1) if not quote.fits), None),
+        first_unfitting=next((at for at, quote in enumerate(rehearsed.quotes, start=1) if not quote.fits), None),
     )
 
 
@@ -80,7 +81,7 @@ def check_joint_cost(service: Service, questions: Sequence[tuple[Asked, Plan]]) 
     if sum(plan.reads_data for _, plan in questions) < 2:
         return
     spent = False
-    for number, quote in enumerate(_begin(service, questions).quote(questions), start=1):
+    for number, quote in enumerate(_begin(service, questions).quote_each(questions), start=1):
         if not quote.fits:
             _refuse(service, questions, quote, number, is_spent=spent)
             return
@@ -101,12 +102,12 @@ def _refuse(
     """
     if quote.refusal is not None:
         raise quote.refusal
-    if quote.short is None or not is_spent:
+    if quote.short_balance is None or not is_spent:
         return
     asked, plan = questions[number - 1]
     claim = make_current_claim(service, plan, asked)
     raise refuse_joint_cost(
-        quote.short,
+        quote.short_balance,
         plan=plan,
         left=find_question_balance(service, claim),
         is_session_cap=claim.is_capped_by_session,

@@ -57,7 +57,7 @@ def list_virtual_rows(
         case "budget":
             return tuple(line.list_summary() for line in budget.list_summary(service, analyst))
         case "budget_details":
-            return tuple(line.list_texts() for line in budget.list_budget(service, analyst))
+            return tuple(line.list_details() for line in budget.list_budget(service, analyst))
         case "queries":
             return _list_queries(service, analyst)
         case "answers":

@@ -72,7 +72,7 @@ def list_gauge_readings(
         return newest().source.count_rollups()
 
     return (
-        ready.reading,
+        ready.gauge,
         GaugeReading("keyhole_sessions", "Open sessions by what they do", "state", sessions),
         GaugeReading(
             "keyhole_connections", "Open connections, logged in or not", "", lambda: {"": endpoint.connections}

@@ -160,39 +160,39 @@ class FoundBounds:
 class BoundsRelease:
     """A planned request for bounds, with the counts to read and the decision from these counts."""
 
-    asked: BoundsRequest
+    request: BoundsRequest
     release: Release[UnitCounts]
 
     @property
     def epsilon_per_scan(self) -> Fraction:
         """Return the epsilon spent on one bound."""
-        whole = self.asked.epsilon * (1 - (_COUNTING if self.asked.units is None else 0))
+        whole = self.request.epsilon * (1 - (_COUNTING if self.request.units is None else 0))
         return whole / len(self.release.counts.statistics)
 
     @property
     def beta(self) -> Fraction:
         """The largest probability that the statement about one bound is wrong."""
-        return BETA * (1 - (_COUNTING_FAILS if self.asked.units is None else 0))
+        return BETA * (1 - (_COUNTING_FAILS if self.request.units is None else 0))
 
     def decide(self, counts: Counts, noise: Noise) -> FoundBounds:
         """Compute the bounds from true counts. All noise is drawn here."""
         statistics = self.release.counts.statistics
-        units = self.asked.units
+        units = self.request.units
         if units is None:
             units = self._count_units(counts[len(statistics)][0], noise)
         scans = [self._make_scan(one, units) for one in statistics]
         found = []
         for place, (statistic, scan) in enumerate(zip(statistics, scans, strict=True)):
             if scan is None:
-                return FoundBounds((), units, self.asked.units is None, None)
+                return FoundBounds((), units, self.request.units is None, None)
             index = run_scan(scan, counts[place], noise=noise)
             found.append(_make_found_bound(statistic, scan, index))
         cut = max(float(scan.cut) for scan in scans if scan is not None)
-        return FoundBounds(tuple(found), units, self.asked.units is None, cut)
+        return FoundBounds(tuple(found), units, self.request.units is None, cut)
 
     def _count_units(self, true: int, noise: Noise) -> int:
         """Return a noisy number of units. It is too large with probability at most beta / 5."""
-        rate = self.asked.epsilon * _COUNTING
+        rate = self.request.epsilon * _COUNTING
         noisy = true + int(noise.draw_discrete_laplace(rate=rate, size=1)[0])
         return max(0, noisy - ceil(log(1 / (BETA * _COUNTING_FAILS)) / rate))
 
@@ -203,7 +203,7 @@ class BoundsRelease:
         """
         if not units:
             return None
-        cut = self.asked.cut
+        cut = self.request.cut
         candidates, epsilon, beta = statistic.candidates, self.epsilon_per_scan, self.beta
         try:
             return calibrate_scan(candidates, epsilon=epsilon, units=units, cut=cut, beta=beta)
@@ -217,10 +217,10 @@ class BoundsRelease:
 
     def check_reachable(self) -> None:
         """Raise KH311 if the requested cut share is too small for the noise, given the declared number of units."""
-        units = self.asked.units
+        units = self.request.units
         if units is None:
             return
-        statistics, cut, beta = self.release.counts.statistics, self.asked.cut, self.beta
+        statistics, cut, beta = self.release.counts.statistics, self.request.cut, self.beta
         longest = max(statistics, key=lambda one: len(one.candidates)).candidates
         epsilon = self.epsilon_per_scan
         try:

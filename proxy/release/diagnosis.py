@@ -176,29 +176,29 @@ class Diagnosis:
 class DiagnosisRelease:
     """A planned diagnosis, with the counts to read and the noisy values computed from them."""
 
-    asked: DiagnosisRequest
+    request: DiagnosisRequest
     release: Release[ScoreCounts]
 
     @property
-    def scored(self) -> ScoredRows:
+    def scored_rows(self) -> ScoredRows:
         """The rows with a score and an outcome, and their groups and cells."""
         return self.release.counts.scored
 
     @property
     def groups(self) -> tuple[tuple[Value, ...], ...]:
         """The groups' keys, in the order of the released values. One empty key if the whole table is one group."""
-        keys = self.scored.question.keys
+        keys = self.scored_rows.question.keys
         return tuple(tuple(keys.get_key(place)[at] for at in self._shown_columns) for place in self._shown_groups)
 
     @property
     def _shown_columns(self) -> tuple[int, ...]:
         """The index of each requested grouping column among the columns of the counts."""
-        return tuple(self.scored.question.keys.names.index(name) for name in self.asked.by)
+        return tuple(self.scored_rows.question.keys.names.index(name) for name in self.request.by)
 
     @property
     def _shown_groups(self) -> list[int]:
         """The indices of the shown groups among the counted groups, in the order of the released values."""
-        keys = self.scored.question.keys
+        keys = self.scored_rows.question.keys
         places: list[int] = np.arange(keys.size).reshape(keys.shape).transpose(self._shown_columns).ravel().tolist()
         return places
 
@@ -209,22 +209,22 @@ class DiagnosisRelease:
     @property
     def groups_of_one_unit(self) -> int:
         """The largest number of groups in which one unit is counted."""
-        return count_unit_groups(self.scored.question)
+        return count_unit_groups(self.scored_rows.question)
 
     @property
     def epsilon_of_counts(self) -> float:
         """The rate of the noise on a histogram's counts over public bins."""
-        return float(self.asked.epsilon / self.asked.most_rows)
+        return float(self.request.epsilon / self.request.most_rows)
 
     def decide(self, counts: Counts, noise: Noise) -> Diagnosis:
         """Compute the released values from true counts of cells. All noise is drawn here."""
-        cells = self.scored.cells
+        cells = self.scored_rows.cells
         found = np.zeros(len(self.groups) * cells, dtype=np.int64)
         for place, count in counts:
             found[place] = count
-        shape = tuple(axis.cells for axis in self.scored.axes)
-        draw = _DRAWS[self.asked.kind, self.asked.method]
-        return Diagnosis(tuple(draw(self.asked, group.reshape(shape), noise) for group in found.reshape(-1, cells)))
+        shape = tuple(axis.cells for axis in self.scored_rows.axes)
+        draw = _DRAWS[self.request.kind, self.request.method]
+        return Diagnosis(tuple(draw(self.request, group.reshape(shape), noise) for group in found.reshape(-1, cells)))
 
 
 def plan_diagnosis(asked: DiagnosisRequest, catalog: Catalog, dialect: Dialect) -> DiagnosisRelease:

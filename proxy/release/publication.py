@@ -120,7 +120,7 @@ class PublicationRequest:
 class Publication:
     """A planned publication: its cells, and the statement that counts the rows in them."""
 
-    asked: PublicationRequest
+    request: PublicationRequest
     counts: ScoreCounts
 
     @property
@@ -138,7 +138,7 @@ class Publication:
     def places(self) -> tuple[int, ...]:
         """The index of each published column among the columns of the counts."""
         names = self.question.keys.names
-        return tuple(names.index(name) for name in (*self.asked.public, self.asked.sensitive))
+        return tuple(names.index(name) for name in (*self.request.public, self.request.sensitive))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -153,7 +153,7 @@ class Publication:
     @property
     def release(self) -> Release[ScoreCounts]:
         """Return the charged release. Raise ValueError if no budget covers the method."""
-        epsilon, rows = self.asked.epsilon, self.asked.most_rows
+        epsilon, rows = self.request.epsilon, self.request.most_rows
         if epsilon is None:
             raise ValueError("no budget covers this method")
         counted = "row" if rows == 1 else f"{rows} rows"
@@ -161,9 +161,9 @@ class Publication:
             f"{float(epsilon):g} epsilon a cell, of at most {counted} of each privacy unit. Counts over public cells, "
             "each with discrete Laplace noise."
         )
-        return Release(self.counts, f"table {epsilon} {rows}", epsilon, self.asked.text, promise, self.question)
+        return Release(self.counts, f"table {epsilon} {rows}", epsilon, self.request.text, promise, self.question)
 
-    def read(self, found: Counts) -> Integers:
+    def read_counts(self, found: Counts) -> Integers:
         """Return the exact counts of the cells as an array with the shape `shape`. They are private."""
         counts = np.zeros(self.question.keys.size, dtype=np.int64)
         for place, counted in found:
@@ -172,9 +172,9 @@ class Publication:
 
     def decide(self, found: Counts, noise: Noise) -> bytes:
         """Return noisy counts as bytes for the ledger. All noise is drawn here."""
-        assert self.asked.epsilon is not None
-        counts = self.read(found)
-        noisy = release_table(counts, epsilon=self.asked.epsilon, most_rows=self.asked.most_rows, noise=noise)
+        assert self.request.epsilon is not None
+        counts = self.read_counts(found)
+        noisy = release_table(counts, epsilon=self.request.epsilon, most_rows=self.request.most_rows, noise=noise)
         return json.dumps({"counts": noisy.ravel().tolist()}).encode()
 
     def read_published_counts(self, stored: bytes) -> Integers:
@@ -183,7 +183,7 @@ class Publication:
         For a table of rows, the count is the number of rows to write for a cell.
         """
         noisy = np.array(json.loads(stored)["counts"], dtype=np.int64).reshape(self.shape)
-        told = make_rows(noisy) if self.asked.method is TableMethod.ROWS else noisy
+        told = make_rows(noisy) if self.request.method is TableMethod.ROWS else noisy
         return told.transpose(self.places)
 
 

@@ -65,7 +65,7 @@ def describe_disclosure(planned: Publication) -> str:
 
     The text follows from public numbers.
     """
-    asked, values = planned.asked, planned.shape[-1]
+    asked, values = planned.request, planned.shape[-1]
     kept, changed = asked.retention, (1 - asked.retention) * (values - 1) / values
     factor = 1 + kept * values / (1 - kept)
     sampled = asked.method is TableMethod.SPS
@@ -129,14 +129,14 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
         with refuse_ledger_errors():
             written = service.ledger.owner.publish(
                 publication,
-                table=planned.asked.table,
+                table=planned.request.table,
                 version=version,
-                method=planned.asked.method.value,
+                method=planned.request.method.value,
                 file=path.name,
                 file_hash=file_hash,
                 statement=statement,
                 by=by,
-                why=planned.asked.why,
+                why=planned.request.why,
             )
             if not written:  # by another folder's process
                 make_draft_path(path).unlink()
@@ -148,7 +148,7 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
 
 def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> PublishedTable:
     """Perturb exact counts of cells, and return the published rows. All noise is drawn here."""
-    asked, shape, places = planned.asked, planned.shape, planned.places
+    asked, shape, places = planned.request, planned.shape, planned.places
     columns = list(list_columns(planned.question.keys))
     if asked.method is TableMethod.PERTURBED:
         drawn = perturb_uniformly(counts.reshape(-1, shape[-1]), retention=asked.retention, noise=noise)
@@ -180,7 +180,7 @@ def _perturb(service: Service, planned: Publication, version: str) -> PublishedT
         working.enter_context(service.take_turn(analyst=RELEASED_BY, timeout_ms=LONGEST_MS))
         found = service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=LONGEST_MS)
         check_version(service, release, version, is_paid=False)
-        return perturb_counts(planned, planned.read(found), noise=service.noise)
+        return perturb_counts(planned, planned.read_counts(found), noise=service.noise)
 
 
 def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFile:
@@ -198,21 +198,21 @@ def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFi
 def _list_types(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]:
     """Return the columns of an earlier file, in the file's order. A column with merged values is text."""
     types = {column.name: column.type_name for column in planned.columns}
-    if planned.asked.method is TableMethod.SPS:
-        types |= dict.fromkeys(planned.asked.public, "text")
+    if planned.request.method is TableMethod.SPS:
+        types |= dict.fromkeys(planned.request.public, "text")
     return tuple((name, types[name]) for name in read_column_names(path))
 
 
 def _find_lasting_version(service: Accounts, planned: Publication) -> str:
     version = service.find_version(planned.counts.table)
     if not is_lasting(version):
-        raise refuse_live_table(planned.asked.table)
+        raise refuse_live_table(planned.request.table)
     return version
 
 
 def _identify(planned: Publication, version: str) -> str:
     """Return a digest of the statement, the method, the method's parameters and the data version."""
-    asked = planned.asked
+    asked = planned.request
     terms = f"{asked.method} {asked.retention}"
     if asked.method is TableMethod.SPS:
         terms += f" {asked.within} {asked.unsure} {asked.exact}"

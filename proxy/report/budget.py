@@ -45,15 +45,15 @@ class BudgetLine:
     limit: str
 
     @property
-    def what(self) -> str:
+    def subject(self) -> str:
         """Return in words what the row is about."""
         return f"each {self.unit}, over all questions" if self.scope == "unit" else self.family
 
     def list_summary(self) -> tuple[str | None, ...]:
         """Return the row's values in the order of the columns of `keyhole.budget`."""
-        return self.what, self.table or None, self.budget, self.spent, self.left, self.limit, self.scope
+        return self.subject, self.table or None, self.budget, self.spent, self.left, self.limit, self.scope
 
-    def list_texts(self) -> tuple[str, ...]:
+    def list_details(self) -> tuple[str, ...]:
         """Return the row's values in the order of the columns of `keyhole.budget_details`."""
         return (
             self.table,

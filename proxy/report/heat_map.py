@@ -63,7 +63,7 @@ class HeatMap:
         rest = f", the worst over {', '.join(self.keys[2:])}" if len(self.keys) > 2 else ""
         return f"{self.table}{by}{across}{rest}"
 
-    def cut(self, *, rows: int, columns: int) -> "HeatMap":
+    def keep_most_spent(self, *, rows: int, columns: int) -> "HeatMap":
         """Return the map with at most so many rows and columns.
 
         Those with the largest spent shares are kept, in their old order.

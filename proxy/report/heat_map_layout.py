@@ -63,7 +63,7 @@ def lay_out_maps(maps: Sequence[HeatMap], *, title: str) -> Picture:
     """
     parts: list[TextLabel | Box] = [TextLabel(_MARGIN, _MARGIN + FONT, make_visible(title), is_bold=True)]
     top, width = _MARGIN + 2.0 * _HIGH, _MARGIN * 2 + len(title) * CHARACTER
-    cut = [whole.cut(rows=MOST_ROWS, columns=MOST_COLUMNS) for whole in maps]
+    cut = [whole.keep_most_spent(rows=MOST_ROWS, columns=MOST_COLUMNS) for whole in maps]
     if any(shown.remark for shown in cut):
         for line in (SUMMARY, *summarise(maps)):
             parts.append(TextLabel(_MARGIN, top, make_visible(line)))

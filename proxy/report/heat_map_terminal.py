@@ -16,7 +16,7 @@ _LABEL_WIDTH = 24  # characters of a row's name; longer ones are folded
 def print_maps(maps: Sequence[HeatMap], *, width: int, most_rows: int) -> Iterator[Printed | Text]:
     """Yield the maps for a terminal of `width` characters. Each cell shows its number, and a colour if possible."""
     columns = max(1, (width - _LABEL_WIDTH - 4) // (_CELL_WIDTH + 2))
-    cut = [whole.cut(rows=most_rows, columns=columns) for whole in maps]
+    cut = [whole.keep_most_spent(rows=most_rows, columns=columns) for whole in maps]
     if any(shown.remark for shown in cut):
         yield Text(SUMMARY)
         yield from (Text(make_visible(line)) for line in summarise(maps))

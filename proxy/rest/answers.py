@@ -39,15 +39,15 @@ _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 class Reply:
     """A reply to a question: the answer's keys, and the rest of its JSON document.
 
-    `head` is the document without the keys. `stored` is the reservation under which the keys are stored, or None for a
-    constant answer. `shown` is the select list of a scorecard, or None if it is unknown or only PostgreSQL could run
-    it. `order` is the order of the keys. `labels` are the displayed forms of computed keys.
+    `head` is the document without the keys. `reservation` is the one under which the keys are stored, or None for a
+    constant answer. `select_list` is the select list of a scorecard, or None if it is unknown or only PostgreSQL could
+    run it. `order` is the order of the keys. `labels` are the displayed forms of computed keys.
     """
 
     head: Mapping[str, Any]
     keys: KeySet | LabelledKeys
-    stored: str | None
-    shown: SelectList | None = None
+    reservation: str | None
+    select_list: SelectList | None = None
     order: KeyOrder = ()
     labels: KeyLabels | None = None
 
@@ -57,7 +57,9 @@ class Reply:
         keys = show_keys(answer.keys, labels, asked.order)
         head = {**answer.make_head(), "numbers": write_numbers_json(asked.question.numbers)}
         shown = read_select_list(asked.question)
-        return Reply(head=head, keys=keys, stored=answer.stored, shown=shown, order=asked.order, labels=labels)
+        return Reply(
+            head=head, keys=keys, reservation=answer.reservation, select_list=shown, order=asked.order, labels=labels
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,7 +131,7 @@ def find_stored_reply(service: Service, cursor: PageCursor, analyst: Analyst, *,
     if stored is None or keys is None or not 0 < cursor.start < len(keys.keys):
         raise refuse_unknown_cursor()
     head = {"data_version": stored.charge.family.version}
-    return Reply(head=head, keys=keys, stored=stored.reservation, order=cursor.order)
+    return Reply(head=head, keys=keys, reservation=stored.reservation, order=cursor.order)
 
 
 def find_stored_keys(service: Service, reservation: str, analyst: Analyst) -> KeySet | None:
@@ -187,10 +189,12 @@ def make_response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[st
     count = len(reply.keys.keys)
     end = count if cut.size is None else min(count, cut.start + cut.size)
     # a reply that is stored nowhere, or otherwise than it is shown, cannot be continued, and comes whole
-    paged = cut.size is not None and reply.stored is not None and reply.labels is None
+    paged = cut.size is not None and reply.reservation is not None and reply.labels is None
     end = end if paged else count
     following = (
-        PageCursor(reply.stored, end, reply.order) if paged and reply.stored is not None and end < count else None
+        PageCursor(reply.reservation, end, reply.order)
+        if paged and reply.reservation is not None and end < count
+        else None
     )
     head = {**reply.head, "count": count, "next": None if following is None else str(following)}
     pieces = _WRITERS[form](reply, head, cut.start, end)
@@ -224,7 +228,7 @@ def _write_json(reply: Reply, head: Mapping[str, Any], start: int, end: int) -> 
     yield f'{{"columns":{_write_compact(reply.columns)},"keys":['.encode()
     yield from _list_items(_slice_keys(reply.keys, start, end))
     yield b"],"
-    if (shown := reply.shown) is not None:
+    if (shown := reply.select_list) is not None:
         yield f'"shown":{{"columns":{_write_compact(shown.names)},"rows":['.encode()
         yield from _list_items([shown.show(key) for key in slice_] for slice_ in _slice_keys(reply.keys, start, end))
         yield b"]},"

@@ -333,7 +333,7 @@ def _admit_analyst(serving: Serving, gate: Gate, request: Request, *, is_stream:
         analyst = gate.login(service.catalog.analysts, sent, address=find_address(request.scope))
     request.state.analyst, request.state.token_hash = analyst.name, analyst.token_hash
     # counted from here on: whoever has no token can occupy nobody's place
-    request.scope[LEAVING].enter_context(gate.take_stream(analyst) if is_stream else gate.take_place(analyst))
+    request.scope[LEAVING].enter_context(gate.take_stream(analyst) if is_stream else gate.take_slot(analyst))
 
 
 def _make_admission(serving: Serving, request: Request) -> Admission:
@@ -355,7 +355,7 @@ def _make_admission(serving: Serving, request: Request) -> Admission:
 def _count_request(gate: Gate, scope: Scope) -> Iterator[None]:
     """Count a request from its address while the block runs. Raise KH430 if there are too many."""
     if scope["path"] not in _OPEN:
-        gate.arrive(find_address(scope))
+        gate.count_arrival(find_address(scope))
     yield
 
 

@@ -45,7 +45,7 @@ class Gate:
         self._streams: Counter[str] = Counter()
         self._short: set[str] = set()
 
-    def arrive(self, address: str) -> None:
+    def count_arrival(self, address: str) -> None:
         """Count a request from an address. Raise KH430 if there are too many."""
         _refuse_for_now(self._addresses.count_if_allowed(find_network(address)), "too many requests from this address")
 
@@ -57,21 +57,21 @@ class Gate:
         tokens are compared as an address may send requests.
         """
         if len(token) < SHORT_TOKEN:
-            self.check_heard(address)
+            self.check_may_log_in(address)
         try:
             analyst = authenticate(analysts, token)
         except KeyholeError:
-            self.check_heard(address)
+            self.check_may_log_in(address)
             self.note_failure(address)
             raise
         if len(token) < SHORT_TOKEN and analyst.name not in self._short:
             self._short.add(analyst.name)
             log.warning("a short token", analyst=analyst.name)
         self.note_success(address)
-        self.count(analyst)
+        self.count_request(analyst)
         return analyst
 
-    def check_heard(self, address: str, *, user: str = "") -> None:
+    def check_may_log_in(self, address: str, *, user: str = "") -> None:
         """Raise KH430 if this address may not try a token, or a password of this user, now."""
         place = find_network(address)
         _refuse_for_now(self._failures.get_wait_s(place, user=user), "too many failed logins from this address")
@@ -91,12 +91,12 @@ class Gate:
         while len(self._welcome) > MOST_NAMES:
             self._welcome.popitem(last=False)
 
-    def count(self, analyst: Analyst) -> None:
+    def count_request(self, analyst: Analyst) -> None:
         """Count a request of a logged-in analyst. Raise KH430 if there are too many."""
         _refuse_for_now(self._analysts.count_if_allowed(analyst.name), "too many requests of this analyst")
 
     @contextmanager
-    def take_place(self, analyst: Analyst) -> Iterator[None]:
+    def take_slot(self, analyst: Analyst) -> Iterator[None]:
         """Count a concurrent request of this analyst during the block. Raise KH406 or KH430 if there are too many."""
         if self._working[EVERYBODY] >= self._limits.concurrent_requests:
             raise refuse_full_service()

@@ -114,7 +114,7 @@ def _read_labels(asked: Asked, plan: Plan, labels: LabelReader | None) -> KeyLab
     """Return the displayed forms of computed keys. Raise KH106 without a shadow to compute them, and KH406."""
     question = asked.question
     if labels is not None:
-        return labels.read(question, plan.question.keys, analyst=asked.analyst.name)
+        return labels.read_labels(question, plan.question.keys, analyst=asked.analyst.name)
     if (refused := refuse_computed_keys(question)) is not None:
         raise refused
     return None
@@ -141,12 +141,12 @@ def _answer_first(
         with suppress(LedgerError):
             service.ledger.idempotency.fail(attempt, response=_pack_document({"refusal": _make_document(refusal)}))
         raise
-    own: dict[str, Any] = {} if reply.stored is not None else {"keys": _digest(released)}
+    own: dict[str, Any] = {} if reply.reservation is not None else {"keys": _digest(released)}
     if reply.labels is not None:
         own["labels"] = reply.labels.make_document()
     told = {"head": reply.head, "order": answers.write_order(reply.order), **own}
     try:
-        service.ledger.idempotency.end(attempt, response=_pack_document(told), answer=reply.stored)
+        service.ledger.idempotency.end(attempt, response=_pack_document(told), answer=reply.reservation)
     except LedgerError:
         log.warning("an idempotency key was not ended")
     return reply
@@ -185,7 +185,9 @@ def _restore_outcome(
     order = answers.read_order(document.get("order", ""))  # of an answer from before there were any: none
     labels = KeyLabels.parse(document["labels"]) if "labels" in document else None
     told = show_keys(keys, labels, order)
-    return Reply(head=document["head"], keys=told, stored=earlier.answer, shown=shown, order=order, labels=labels)
+    return Reply(
+        head=document["head"], keys=told, reservation=earlier.answer, select_list=shown, order=order, labels=labels
+    )
 
 
 def _restore_select_list(service: Service, body: QuestionIn, analyst: Analyst) -> SelectList | None:

@@ -234,8 +234,8 @@ class _Stream:
                 found.set_result(None)
                 return
             if self._origin is None:
-                self._origin = news.origin
-            if news.origin != self._origin:
+                self._origin = news.policy_number
+            if news.policy_number != self._origin:
                 found.set_result(None)
             elif self._wanted.after != news.last_look or news.state != self._state:
                 found.set_result(news)
@@ -252,7 +252,7 @@ class _Stream:
             by_look[alert.number].append(("alert", make_alert_document(alert)))
         for gone in news.cleared:
             by_look[gone.number].append(("cleared", make_clearing_document(gone)))
-        for window in news.closed:
+        for window in news.closed_windows:
             closed = {"monitor": news.monitor, "window": window.start.isoformat(), "look": window.number}
             by_look[window.number].append(("closed", closed))
         after = self._wanted.after or 0

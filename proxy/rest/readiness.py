@@ -62,7 +62,7 @@ class Readiness:
         return missing
 
     @property
-    def reading(self) -> GaugeReading:
+    def gauge(self) -> GaugeReading:
         """Return the last check's result as a gauge for metrics."""
         return GaugeReading(
             "keyhole_ready",

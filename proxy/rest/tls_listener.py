@@ -22,7 +22,7 @@ def make_protocol(inside: type[H11Protocol], *, tls: Tls, limits: RestSection) -
     """Return the protocol class for new TLS connections in uvicorn. `inside` handles HTTP after the handshake."""
 
     class GuardedDoor(TlsHandshake):
-        entrance = ListenerState(inside, tls, limits)
+        listener = ListenerState(inside, tls, limits)
 
     return GuardedDoor
 
@@ -31,19 +31,19 @@ def make_protocol(inside: type[H11Protocol], *, tls: Tls, limits: RestSection) -
 class ListenerState:
     """The state that all connections to one port share.
 
-    `waiting` are the connections with an unfinished handshake, the oldest first.
+    `open_handshakes` are the connections with an unfinished handshake, the oldest first.
     """
 
-    inside: type[H11Protocol]
+    http_protocol: type[H11Protocol]
     tls: Tls
     limits: RestSection
-    waiting: "dict[TlsHandshake, None]" = field(default_factory=dict)
+    open_handshakes: "dict[TlsHandshake, None]" = field(default_factory=dict)
 
 
 class TlsHandshake(asyncio.Protocol):
     """A connection during its TLS handshake. Nothing is read or sent unencrypted."""
 
-    entrance: ListenerState
+    listener: ListenerState
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class TlsHandshake(asyncio.Protocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        self._make = partial(self.entrance.inside, config, server_state, app_state, _loop)
+        self._make = partial(self.listener.http_protocol, config, server_state, app_state, _loop)
         self._known: set[Any] = server_state.connections  # whom uvicorn tells that it stops
         self._early: list[bytes] = []
 
@@ -61,8 +61,8 @@ class TlsHandshake(asyncio.Protocol):
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("TLS needs a stream")
         self._socket = transport
-        waiting = self.entrance.waiting
-        while len(waiting) >= self.entrance.limits.connections:
+        waiting = self.listener.open_handshakes
+        while len(waiting) >= self.listener.limits.connections:
             oldest = next(iter(waiting))
             del waiting[oldest]
             oldest.shutdown()
@@ -86,7 +86,7 @@ class TlsHandshake(asyncio.Protocol):
             transport.abort()
             return
         finally:
-            self.entrance.waiting.pop(self, None)
+            self.listener.open_handshakes.pop(self, None)
             self._known.discard(self)
         if encrypted is None or encrypted.is_closing():
             return
@@ -104,11 +104,11 @@ class TlsHandshake(asyncio.Protocol):
     async def _finish_handshake(self, transport: asyncio.Transport) -> asyncio.Transport | None:
         if transport.is_closing():
             return None
-        limits = self.entrance.limits
+        limits = self.listener.limits
         return await asyncio.get_running_loop().start_tls(
             transport,
             self,
-            self.entrance.tls.read_credentials().http,
+            self.listener.tls.read_credentials().http,
             server_side=True,
             ssl_handshake_timeout=limits.receive_timeout_ms / 1000,
             ssl_shutdown_timeout=limits.send_timeout_ms / 1000,

@@ -26,18 +26,18 @@ _MOST_SAVEPOINTS = 10_000  # ten times what a session may hold by default; beyon
 class Statement:
     """A client's prepared statement that Keyhole must answer.
 
-    `text` is the client's text, and `described` is the shadow's description of parameters and columns. `stand_in` names
-    another statement in the shadow, with the text `stand_in_text`; the client's portals are made from it. `in_sql` is
-    True if PREPARE made the statement. The client then has not sent this text by Parse, so error positions in it would
-    mean nothing.
+    `text` is the client's text, and `description` is the shadow's description of parameters and columns. `stand_in`
+    names another statement in the shadow, with the text `stand_in_text`; the client's portals are made from it.
+    `is_from_prepare` is True if PREPARE made the statement. The client then has not sent this text by Parse, so error
+    positions in it would mean nothing.
     """
 
     part: StatementPart
     text: str
-    described: StatementDescription
+    description: StatementDescription
     stand_in: bytes
     stand_in_text: str
-    in_sql: bool = False
+    is_from_prepare: bool = False
 
     @property
     def held_bytes(self) -> int:
@@ -50,13 +50,13 @@ class Portal:
     """A client's portal on a statement that Keyhole must answer, and has not answered yet.
 
     `reading_settings` are the settings by which its parameters were read. It is None if no setting changes what they
-    mean. `executed` is True for EXECUTE: positions in its text mean nothing to the client.
+    mean. `is_from_execute` is True if EXECUTE bound it: positions in its text mean nothing to the client.
     """
 
     statement: Statement
-    bound: Bind
+    bind_message: Bind
     reading_settings: tuple[bytes, ...] | None = None
-    executed: bool = False
+    is_from_execute: bool = False
 
 
 class PossibleNames:
@@ -154,14 +154,14 @@ class ClientStatements:
         self.forget_statement(name)
         self._prepared.discard(name)
         self._pending.pop(name, None)
-        if len(parts) == 1 and parts[0].prepares is not None and len(self._pending) < _MOST_NAMES:
-            self._pending[name] = parts[0].prepares
+        if len(parts) == 1 and parts[0].prepared_name is not None and len(self._pending) < _MOST_NAMES:
+            self._pending[name] = parts[0].prepared_name
 
     def may_be_question(self, name: str | bytes) -> bool:
         """Return True if a prepared statement with this name may be a question."""
         return name in self._prepared or any(may_be_same_name(held, name) for held in self.statements)
 
-    def may_be_prepared(self, name: bytes) -> bool:
+    def may_be_from_prepare(self, name: bytes) -> bool:
         """Return True if a PREPARE of a question may have used this name."""
         return name in self._prepared
 
@@ -182,7 +182,7 @@ class ClientStatements:
     @property
     def held_bytes(self) -> int:
         """Return the memory of all stored texts and parameters, in bytes."""
-        bound = (value for portal in self.portals.values() for value in portal.bound.values)
+        bound = (value for portal in self.portals.values() for value in portal.bind_message.values)
         return self._held_bytes + sum(map(getsizeof, bound))
 
     def find_fetched_portal(self, parts: tuple[StatementPart, ...]) -> bytes | None:
@@ -191,7 +191,7 @@ class ClientStatements:
             return None
         name = read_tokens(parts[0].text)[-1].value.encode()
         portal = self.portals.get(name)
-        return None if portal is None or portal.statement.part.copied is not None else name
+        return None if portal is None or portal.statement.part.copied_query is not None else name
 
     def forget_ended_portals(self) -> None:
         """Remove the portals whose transaction has ended."""
@@ -220,7 +220,7 @@ class ClientStatements:
             self._prepared.keep_only({one.name for one in kept})
             for pending in self._pending.values():
                 self._prepared.add(pending)
-        texts = {one.name: one.text for one in kept if not one.in_sql}
+        texts = {one.name: one.text for one in kept if not one.is_from_prepare}
         for name, statement in tuple(self.statements.items()):
             own = statement.stand_in.startswith(OWN_NAMES)
             if name != UNNAMED:
@@ -228,7 +228,7 @@ class ClientStatements:
                     self.forget_statement(name)
             elif own and statement.stand_in not in texts:
                 sql = self._text.encode(statement.stand_in_text)
-                self._exchange.parse(statement.stand_in, sql, statement.described.types)
+                self._exchange.parse(statement.stand_in, sql, statement.description.types)
         self._forgotten = forgotten
 
 

@@ -79,7 +79,7 @@ class ErrorReporter:
         if text is not None and not isinstance(error, NestedTooDeep):
             expected = self._exchange.fail_transaction(text)
             await self._relay.settle()
-            for frame in expected.kept:
+            for frame in expected.kept_frames:
                 if is_syntax_error(frame) or is_failed_transaction(frame):
                     self._session.client.write(frame.raw)
                     return

@@ -29,7 +29,7 @@ class ExtendedProtocol:
         self._relay = core.parts.relay
         self._exchange = core.parts.exchange
         self._text = core.parts.text
-        self._held = core.parts.held
+        self._held = core.parts.client_statements
         self._has_begun = False
 
     async def track_batch(self, message: FrontendMessage) -> None:
@@ -67,7 +67,7 @@ class ExtendedProtocol:
             self._core.reporter.note_settings(parts)
             await self._core.quotas.make_room(parts, name)
             for part in parts:
-                executing = None if part.executing is None else part.executing.name
+                executing = None if part.execute_statement is None else part.execute_statement.name
                 self._held.check_parse(name, part.first_word, executing)
         except KeyholeError as error:
             await self._exchange.settle()
@@ -78,16 +78,20 @@ class ExtendedProtocol:
             raise ShadowFailed from None
         only = parts[0] if len(parts) == 1 else None
         is_question = only is not None and await self._core.questions.is_for_keyhole(only)
-        if only is not None and only.executing is not None and self._held.may_be_question(only.executing.name):
+        if (
+            only is not None
+            and only.execute_statement is not None
+            and self._held.may_be_question(only.execute_statement.name)
+        ):
             await self._exchange.undo_own_statement()
         if only is None or not is_question:
             self._core.forward_to_shadow(received)
-            if name != UNNAMED and (name in self._held.statements or self._held.may_be_prepared(name)):
+            if name != UNNAMED and (name in self._held.statements or self._held.may_be_from_prepare(name)):
                 # succeeds only if the shadow has lost the old one, by DEALLOCATE or DISCARD
                 await self._exchange.settle()
             self._held.note_other_statement(name, parts)
             return
-        self._core.forward_question(message, received, spelled=only.spelled)
+        self._core.forward_question(message, received, spelled=only.rewritten_text)
         expected = self._exchange.describe(b"S", message.statement)
         await self._exchange.settle()
         like = read_described(expected)
@@ -114,7 +118,7 @@ class ExtendedProtocol:
             self._core.quotas.count_portal(portal)
         statement = self._held.statements.get(name) or await self._find_sql_prepared(message.statement, name)
         self._held.described.pop(portal, None)
-        if statement is None or len(message.values) != len(statement.described.types):
+        if statement is None or len(message.values) != len(statement.description.types):
             if portal in self._held.portals:
                 await self._exchange.settle()  # a message that is skipped after an error replaces nothing
                 del self._held.portals[portal]
@@ -126,10 +130,10 @@ class ExtendedProtocol:
         self._relay.send(bound.encode(), ExpectedAnswer(AnswerEnd.BIND))
         await self._exchange.settle()
         self._held.forget_ended_portals()
-        read_by = await self._find_reading_settings(message, statement.described.types)
-        self._held.portals[portal] = Portal(statement, message, read_by, executed=statement.in_sql)
-        if statement.described.rows is not None:
-            self._held.described[portal] = statement.described.rows
+        read_by = await self._find_reading_settings(message, statement.description.types)
+        self._held.portals[portal] = Portal(statement, message, read_by, is_from_execute=statement.is_from_prepare)
+        if statement.description.rows is not None:
+            self._held.described[portal] = statement.description.rows
 
     async def _find_reading_settings(self, message: Bind, types: tuple[int, ...]) -> tuple[bytes, ...] | None:
         """Return the settings that affect how a portal's parameters are parsed, or None if no setting does."""
@@ -145,7 +149,7 @@ class ExtendedProtocol:
 
         Return None if the name belongs to any other statement.
         """
-        if not name or not self._held.may_be_prepared(name):
+        if not name or not self._held.may_be_from_prepare(name):
             return None
         await self._exchange.settle()
         if self._relay.answers.has_failed:
@@ -161,7 +165,7 @@ class ExtendedProtocol:
         # its portal keeps what it needs of the stand-in, so the next may have the same name
         stand_in = self._text.decode(await self._exchange.prepare_stand_in(STAND_IN, like))
         part = StatementPart(question, offset=0, is_intercepted=True)
-        return Statement(part, question, like, STAND_IN, stand_in, in_sql=True)
+        return Statement(part, question, like, STAND_IN, stand_in, is_from_prepare=True)
 
     async def describe(self, message: Describe, received: ReceivedMessage) -> None:
         """Handle Describe: send the parameters and columns of a statement, or the columns of a portal.
@@ -169,7 +173,9 @@ class ExtendedProtocol:
         For a question's portal, also send the source tables of its columns, which neither the stand-in nor the answer
         has.
         """
-        places = self._held.described.get(await self._text.convert_name(message.name)) if message.what == b"P" else None
+        places = (
+            self._held.described.get(await self._text.convert_name(message.name)) if message.target == b"P" else None
+        )
         self._relay.send(received.raw, ExpectedAnswer(AnswerEnd.DESCRIBE, places=places))
 
     async def execute(self, message: Execute, received: ReceivedMessage) -> None:
@@ -186,11 +192,11 @@ class ExtendedProtocol:
 
     async def close(self, message: Close, received: ReceivedMessage) -> None:
         """Handle Close: remove a statement or a portal."""
-        if message.what == b"P":
+        if message.target == b"P":
             name = await self._text.convert_name(message.name)
             self._core.quotas.forget_portal(name)
             self._held.described.pop(name, None)
-        elif message.what == b"S" and await self._text.convert_name(message.name) in self._held.statements:
+        elif message.target == b"S" and await self._text.convert_name(message.name) in self._held.statements:
             await self._exchange.settle()  # a message that is skipped after an error closes nothing
             self._core.forward_to_shadow(received)
             self._held.forget_statement(await self._text.convert_name(message.name))

@@ -88,7 +88,7 @@ class NotificationListener:
         """
         if self._hub is None:
             return
-        found = await self._work.run(partial(self._hub.desk.admit, channel, analyst=self._analyst))
+        found = await self._work.run(partial(self._hub.desk.admit_channel, channel, analyst=self._analyst))
         if found is not None:
             self._admitted[channel.encode()] = found
 
@@ -126,7 +126,7 @@ class NotificationListener:
 
     def _subscribe(self, channel: bytes, admitted: AdmittedMonitor) -> None:
         assert self._hub is not None
-        wanted = NewsRequest(admitted.monitor, self._analyst, admitted.after)
+        wanted = NewsRequest(admitted.monitor, self._analyst, admitted.last_look)
         self._admitted[channel] = AdmittedMonitor(admitted.monitor, None)  # another LISTEN begins where it says itself
 
         def take(news: MonitorNews | KeyholeError | None) -> None:

@@ -31,13 +31,14 @@ class ScriptRunner:
         self._relay = session.relay
         self._exchange = session.exchange
         self._text = session.text
-        self._held = session.held
+        self._held = session.client_statements
         self._questions = questions
 
     def may_need_splitting(self, parts: tuple[StatementPart, ...]) -> bool:
         """Return True if a text possibly cannot go to the shadow unchanged. Ask nothing of the shadow."""
-        return any(part.is_intercepted or (part.prepares is not None and len(parts) > 1) for part in parts) or any(
-            part.executing is not None and self._held.may_be_question(part.executing.name) for part in parts
+        return any(part.is_intercepted or (part.prepared_name is not None and len(parts) > 1) for part in parts) or any(
+            part.execute_statement is not None and self._held.may_be_question(part.execute_statement.name)
+            for part in parts
         )
 
     async def needs_splitting(self, parts: tuple[StatementPart, ...], *, in_batch: bool) -> bool:
@@ -45,14 +46,14 @@ class ScriptRunner:
 
         Ask the shadow which statements EXECUTE would run.
         """
-        if any(part.is_intercepted or part.prepares is not None for part in parts):
+        if any(part.is_intercepted or part.prepared_name is not None for part in parts):
             return True
         if self._relay.answers.status == b"E":
             return True  # nothing can be looked up before the ROLLBACK that the text may begin with
         if any([await self._questions.is_for_keyhole(part) for part in parts]):
             return True
         if not in_batch:
-            self._relay.send(_SYNC, ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
+            self._relay.send(_SYNC, ExpectedAnswer(AnswerEnd.SYNC, shown_frames=NOTHING))
         return False
 
     async def run(self, parts: tuple[StatementPart, ...], text: bytes) -> None:
@@ -67,7 +68,7 @@ class ScriptRunner:
         ended = self._relay.answers.status == b"I"
         for part in parts:
             if several and ended:
-                self._exchange.enter_block()
+                self._exchange.enter_transaction_block()
             if not part.text.isascii():
                 await self._exchange.settle()
                 await self._text.refresh_encoding()  # an earlier statement may have changed the encoding
@@ -86,9 +87,9 @@ class ScriptRunner:
         self._exchange.close(b"P", PART)
         self._exchange.bind(Bind(PART, PART, (), (), ()), offset=at)
         late = part.first_word in _SHOWN_WHOLE
-        description = ExpectedAnswer(AnswerEnd.DESCRIBE, shown=DESCRIPTION, offset=at, waits_for_rows=late)
+        description = ExpectedAnswer(AnswerEnd.DESCRIBE, shown_frames=DESCRIPTION, offset=at, waits_for_rows=late)
         self._relay.send(Describe(b"P", PART).encode(), description)
-        self._relay.send(Execute(PART, 0).encode(), ExpectedAnswer(AnswerEnd.EXECUTE, shown=ROWS, offset=at))
+        self._relay.send(Execute(PART, 0).encode(), ExpectedAnswer(AnswerEnd.EXECUTE, shown_frames=ROWS, offset=at))
         self._exchange.close(b"P", PART)
 
     async def _run_failing(self, part: StatementPart) -> None:
@@ -97,7 +98,7 @@ class ScriptRunner:
         A simple query cannot have parameters. The shadow reports this error, or any earlier error in the statement.
         """
         await self._exchange.settle()
-        failing = ExpectedAnswer(AnswerEnd.QUERY, shown=ERROR, offset=part.offset)
+        failing = ExpectedAnswer(AnswerEnd.QUERY, shown_frames=ERROR, offset=part.offset)
         self._relay.send(Query(self._text.encode(part.text)).encode(), failing)
         await self._relay.settle()
         raise ShadowFailed

@@ -21,8 +21,8 @@ class SessionParts:
     """The parts of one session, in which `analyst` asks `asker`.
 
     `client` and `connection` are the client's socket and protocol state. `relay` copies messages to and from the
-    shadow, and `exchange` sends Keyhole's own messages there. `held` has the client's statements and portals that
-    Keyhole must answer. `listening` sends the notifications of monitors.
+    shadow, and `exchange` sends Keyhole's own messages there. `client_statements` has the client's statements and
+    portals that Keyhole must answer. `notifications` sends the notifications of monitors.
     """
 
     client: asyncio.StreamWriter
@@ -30,8 +30,8 @@ class SessionParts:
     relay: ShadowRelay
     exchange: ShadowExchange
     text: ClientText
-    held: ClientStatements
-    listening: NotificationListener
+    client_statements: ClientStatements
+    notifications: NotificationListener
     work: QuestionWork
     asker: Asker
     analyst: str
@@ -62,8 +62,8 @@ class SessionParts:
             relay=relay,
             exchange=exchange,
             text=text,
-            held=ClientStatements(relay, exchange, text),
-            listening=NotificationListener(relay, exchange, client=client, work=work, hub=hub, analyst=analyst),
+            client_statements=ClientStatements(relay, exchange, text),
+            notifications=NotificationListener(relay, exchange, client=client, work=work, hub=hub, analyst=analyst),
             work=work,
             asker=asker,
             analyst=analyst,

@@ -15,7 +15,7 @@ class StatementQuotas:
     def __init__(self, session: SessionParts, *, statements: int, portals: int) -> None:
         self._relay = session.relay
         self._exchange = session.exchange
-        self._held = session.held
+        self._held = session.client_statements
         self._transactions = 0
         self._most_statements = statements
         self._most_portals = portals

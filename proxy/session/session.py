@@ -48,7 +48,7 @@ class Session:
         self._extended = ExtendedProtocol(self._core)
         self._handling = False
         self._handled_at = asyncio.get_running_loop().time()
-        parts.listening.begin(lambda: not self.is_busy and not self.is_in_transaction)
+        parts.notifications.begin(lambda: not self.is_busy and not self.is_in_transaction)
 
     async def handle(self, received: ReceivedMessage) -> None:
         """Handle one message of the client. Raise ConnectionError if the connection to the shadow is lost."""
@@ -63,7 +63,7 @@ class Session:
         finally:
             self._handling = False
             self._handled_at = asyncio.get_running_loop().time()
-            self._parts.listening.update()
+            self._parts.notifications.update()
 
     async def cancel(self) -> None:
         """Cancel the running statement, at the client's request.
@@ -89,14 +89,14 @@ class Session:
         return self._relay.answers.status != b"I" or self._parts.connection.state is not ConnectionState.IDLE
 
     @property
-    def longest_ms(self) -> float:
+    def longest_timeout_ms(self) -> float:
         """The longest time that `statement_timeout` allows a statement of this session; infinite without a limit."""
         return max(read_login_timeout_ms(self._relay.settings), self._core.reader.longest_ms)
 
     @property
     def held_bytes(self) -> int:
         """Return the memory of bytes in transit and of stored texts and statements, without the current message."""
-        return self._relay.held_bytes + self._parts.held.held_bytes
+        return self._relay.held_bytes + self._parts.client_statements.held_bytes
 
     def get_idle_seconds(self, now: float) -> float:
         """Return the seconds since the last statement ended. `now` is the event loop's time."""

@@ -70,7 +70,7 @@ class SessionQuestions:
         self._relay = session.relay
         self._exchange = session.exchange
         self._text = session.text
-        self._held = session.held
+        self._held = session.client_statements
         self._asker = session.asker
         self._analyst = session.analyst
         self._work = session.work
@@ -88,11 +88,13 @@ class SessionQuestions:
             return False
         tag = None if prepared.tag is None else prepared.tag.encode()
         shown = ROWS | {ord("s")}
-        expected = ExpectedAnswer(AnswerEnd.EXECUTE, shown=shown, tag=tag, offset=None, when_too_large=_TOO_LARGE)
+        expected = ExpectedAnswer(
+            AnswerEnd.EXECUTE, shown_frames=shown, tag=tag, offset=None, when_too_large=_TOO_LARGE
+        )
         self._relay.send(execute.encode(), expected)
         return True
 
-    async def answer_fetched(self, portal: Portal, name: bytes) -> None:
+    async def answer_for_fetch(self, portal: Portal, name: bytes) -> None:
         """Answer the question of a portal from which SQL's FETCH is about to read."""
         with self._work.register_question() as withdrawn:
             await self._bind_answer(portal, name, how=AskingMode.PORTAL_AFTER, withdrawn=withdrawn)
@@ -105,17 +107,17 @@ class SessionQuestions:
         first_of_batch = how in (AskingMode.ALONE, AskingMode.PORTAL_FIRST) and self._relay.answers.status == b"I"
         bound_to = portal.statement.stand_in_text
         first = portal.statement.part
-        if portal.statement.part.executing is not None:
-            portal = await self._bind_arguments(portal, portal.statement.part.executing)
+        if portal.statement.part.execute_statement is not None:
+            portal = await self._bind_arguments(portal, portal.statement.part.execute_statement)
         if not in_query:
             self._exchange.describe(b"P", name)  # insists that the portal still exists
-        if first.copied is not None:
-            portal = await self._read_copied(portal, first.copied)
-        like = portal.statement.described
-        if first_of_batch and first.beforehand:
+        if first.copied_query is not None:
+            portal = await self._read_copied(portal, first.copied_query)
+        like = portal.statement.description
+        if first_of_batch and first.statements_before:
             if not _declares_held_cursor(first):
                 # a cursor that no transaction keeps: alone between two batches, it is refused by PostgreSQL itself
-                self._relay.send(_SYNC, ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
+                self._relay.send(_SYNC, ExpectedAnswer(AnswerEnd.SYNC, shown_frames=NOTHING))
             self._rehearse(first)
         state_answer = self._exchange.ask_state(name)
         values = self._ask_values(portal)
@@ -132,30 +134,30 @@ class SessionQuestions:
             prepared, written = await self._plan_and_release(portal, state, values(text), withdrawn=withdrawn)
         if state.wants_notices:
             self._client.write(b"".join(encode_notice(sentence, codec=text) for sentence in written.notices))
-        if in_query and like.rows is not None and first.copied is None:
+        if in_query and like.rows is not None and first.copied_query is None:
             self._client.write(like.rows.encode())
         if written.keys is None:
             raise refuse_unwritable_answer(self._text.encoding)
         if isinstance(written.keys, tuple):
-            self._exchange.bind_answer(name, portal.bound, written.keys, when_too_large=_TOO_LARGE)
+            self._exchange.bind_answer(name, portal.bind_message, written.keys, when_too_large=_TOO_LARGE)
         else:
-            self._exchange.bind_copy(name, written.keys, portal.bound, when_too_large=_TOO_LARGE)
+            self._exchange.bind_copy(name, written.keys, portal.bind_message, when_too_large=_TOO_LARGE)
         return prepared
 
     def _ask_values(self, portal: Portal) -> Callable[[codecs.CodecInfo], GivenValues]:
         """Request a portal's parameters from the shadow. Return a function that parses the reply after `settle`."""
-        types = portal.statement.described.types
+        types = portal.statement.description.types
         if not types:
             return lambda _: GivenValues()
         casts = self._asker.find_parameter_casts(portal.statement.part.text)
-        answer = self._exchange.ask_values(portal.bound, types, casts)
+        answer = self._exchange.ask_values(portal.bind_message, types, casts)
         return lambda codec: self._exchange.decode_values(answer, types, casts, codec)
 
     async def _plan_and_release(
         self, portal: Portal, state: SessionState, found: GivenValues, *, withdrawn: Event
     ) -> tuple[PreparedRequest, _WrittenAnswer]:
         """Plan a question and prepare it in the shadow. Release its answer only if both succeed."""
-        part, like = portal.statement.part, portal.statement.described
+        part, like = portal.statement.part, portal.statement.description
         try:
             request = Request(
                 part.text,
@@ -171,15 +173,17 @@ class SessionQuestions:
             )
             rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]
             await self._exchange.rehearse_answer(
-                portal.bound, rehearsal, arrays=prepared.arrays, codec=self._text.codec
+                portal.bind_message, rehearsal, arrays=prepared.arrays, codec=self._text.codec
             )
-            if part.copied is not None:
-                behind = self._text.encode(part.copied.suffix)
-                await self._exchange.rehearse_copy(like, behind, behind_at=part.offset + part.copied.suffix_at)
+            if part.copied_query is not None:
+                behind = self._text.encode(part.copied_query.suffix)
+                await self._exchange.rehearse_copy(like, behind, behind_at=part.offset + part.copied_query.suffix_at)
             await self._work.wait_for_earlier()
-            return prepared, await self._work.run(partial(self._release_written, prepared, part.copied, withdrawn))
+            return prepared, await self._work.run(
+                partial(self._release_written, prepared, part.copied_query, withdrawn)
+            )
         except KeyholeError as error:
-            if portal.executed:
+            if portal.is_from_execute:
                 raise error.drop_position() from None
             raise error.shift_position(offset=part.offset) from None
 
@@ -211,11 +215,11 @@ class SessionQuestions:
             # as it stands it fails, by the very error that PostgreSQL has for it
             self._exchange.run(self._text.encode(part.text), offset=part.offset)
             await self._exchange.settle()
-        alone = replace(portal.statement, part=replace(part, text=copied.query), described=like)
-        return replace(portal, statement=alone, bound=replace(portal.bound, result_formats=()))
+        alone = replace(portal.statement, part=replace(part, text=copied.query), description=like)
+        return replace(portal, statement=alone, bind_message=replace(portal.bind_message, result_formats=()))
 
     def _rehearse(self, part: StatementPart) -> None:
-        for sql in part.beforehand:
+        for sql in part.statements_before:
             self._exchange.run(self._text.encode(sql), offset=part.offset)
 
     async def is_for_keyhole(self, part: StatementPart) -> bool:
@@ -223,11 +227,11 @@ class SessionQuestions:
 
         For EXECUTE, this depends on the statement that the shadow holds under the name.
         """
-        if part.executing is None:
+        if part.execute_statement is None:
             return part.is_intercepted
-        if not self._held.may_be_question(part.executing.name):
+        if not self._held.may_be_question(part.execute_statement.name):
             return False
-        return await self._find_executed_question(part.executing) is not None
+        return await self._find_executed_question(part.execute_statement) is not None
 
     async def _find_executed_question(self, executing: ExecuteStatement) -> tuple[bytes, str] | None:
         """Return the name and the text of the question that EXECUTE runs, or None if it runs no question."""
@@ -243,7 +247,7 @@ class SessionQuestions:
 
     def find_question_in(self, kept: PreparedStatement) -> str | None:
         """Return the question in a prepared statement of the shadow, or None."""
-        return self._asker.find_question(kept.text, in_sql=kept.in_sql)
+        return self._asker.find_question(kept.text, in_sql=kept.is_from_prepare)
 
     async def _bind_arguments(self, portal: Portal, executing: ExecuteStatement) -> Portal:
         """Return a portal of the question that EXECUTE names, bound to EXECUTE's arguments."""
@@ -265,9 +269,9 @@ class SessionQuestions:
             at = portal.statement.part.offset + executing.arguments_at
             values = await self._exchange.evaluate_arguments(self._text.encode(executing.arguments), types, given_at=at)
         part = StatementPart(text=f"{executing.explain}{question}", offset=0, is_intercepted=True)
-        like = replace(portal.statement.described, types=types)
-        bound = replace(portal.bound, formats=(1,) if types else (), values=values)
-        return Portal(replace(portal.statement, part=part, described=like), bound, executed=True)
+        like = replace(portal.statement.description, types=types)
+        bound = replace(portal.bind_message, formats=(1,) if types else (), values=values)
+        return Portal(replace(portal.statement, part=part, description=like), bound, is_from_execute=True)
 
 
 def inline_arrays(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
@@ -289,4 +293,4 @@ def _check_settings_unchanged(portal: Portal, state: SessionState) -> None:
 
 def _declares_held_cursor(part: StatementPart) -> bool:
     """Return True if the statement declares a cursor WITH HOLD."""
-    return any(token.is_word("hold") for token in read_tokens(part.beforehand[0]))
+    return any(token.is_word("hold") for token in read_tokens(part.statements_before[0]))

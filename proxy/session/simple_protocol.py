@@ -21,7 +21,7 @@ class SimpleProtocol:
         self._core = core
         self._relay = core.parts.relay
         self._exchange = core.parts.exchange
-        self._held = core.parts.held
+        self._held = core.parts.client_statements
         self._script = ScriptRunner(core.parts, core.questions)
 
     async def run_query(self, message: Query, received: ReceivedMessage) -> None:
@@ -41,7 +41,7 @@ class SimpleProtocol:
             self._held.forget_statement(UNNAMED)
         try:
             if refusal is None and await self._core.quotas.make_room(parts) and not in_batch:
-                self._relay.send(SYNC, ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
+                self._relay.send(SYNC, ExpectedAnswer(AnswerEnd.SYNC, shown_frames=NOTHING))
             if fetched is not None:
                 await self._open_portal(fetched)
             if refusal is not None:
@@ -62,6 +62,6 @@ class SimpleProtocol:
         self._held.forget_ended_portals()
         portal = self._held.portals.pop(name, None)
         if portal is not None:
-            await self._core.questions.answer_fetched(
+            await self._core.questions.answer_for_fetch(
                 portal, self._core.parts.text.encode(name.decode("utf-8", "replace"))
             )

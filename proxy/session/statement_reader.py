@@ -32,8 +32,8 @@ class StatementReader:
         self._asker = session.asker
         self._analyst = session.analyst
         self._text = session.text
-        self._held = session.held
-        self._listening = session.listening
+        self._held = session.client_statements
+        self._listening = session.notifications
         self._work = session.work
         self._readers = QuestionWork(readers)
         self.longest_ms = 0.0
@@ -48,12 +48,12 @@ class StatementReader:
             parts, longest = self._read_in_thread(decode)
         self.longest_ms = max(self.longest_ms, longest)
         for part in parts:
-            if part.prepares is not None:
-                self._held.note_prepare(part.prepares)
-            if part.executing is not None:
-                self._held.check_execute(part.executing.name, position=part.offset + 1)
-            if part.listens is not None:
-                await self._listening.admit_channel(part.listens)
+            if part.prepared_name is not None:
+                self._held.note_prepare(part.prepared_name)
+            if part.execute_statement is not None:
+                self._held.check_execute(part.execute_statement.name, position=part.offset + 1)
+            if part.listened_channel is not None:
+                await self._listening.admit_channel(part.listened_channel)
         return parts
 
     def _read_alone(self, sql: bytes, decode: Callable[[], str]) -> tuple[tuple[StatementPart, ...], float]:

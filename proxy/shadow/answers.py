@@ -56,7 +56,7 @@ _STATUS, _READY = ord("S"), ord("Z")
 
 @dataclass(slots=True)
 class ExpectedAnswer:
-    """The expected answer to one message. Frames whose type is in `shown` go to the client; others are kept.
+    """The expected answer to one message. Frames whose type is in `shown_frames` go to the client; others are kept.
 
     `tag` replaces the tag of a CommandComplete. `offset` is added to an error's position; None removes the position.
     `text` is the SQL to which error positions refer, if it is short. `when_too_large` is the hint for an error about
@@ -68,20 +68,20 @@ class ExpectedAnswer:
     """
 
     ending: AnswerEnd
-    shown: frozenset[int] = ALL
+    shown_frames: frozenset[int] = ALL
     tag: bytes | None = None
     offset: int | None = 0
     waits_for_rows: bool = False
     text: bytes = b""
     when_too_large: bytes = b""
     places: RowDescription | None = None
-    kept: list[Frame] = field(default_factory=list)
+    kept_frames: list[Frame] = field(default_factory=list)
     is_complete: bool = False
     failed: bool = False
 
     def find_frame(self, kind: str) -> Frame | None:
         """Return the first kept frame of that type, or None."""
-        return next((frame for frame in self.kept if frame.kind == ord(kind)), None)
+        return next((frame for frame in self.kept_frames if frame.kind == ord(kind)), None)
 
 
 class AnswerQueue:
@@ -155,7 +155,7 @@ class AnswerQueue:
         if not self._queue:
             return frame.raw
         current = self._queue[0]
-        if frame.kind == _STATUS and current.ending in _TO_READY and _READY not in current.shown:
+        if frame.kind == _STATUS and current.ending in _TO_READY and _READY not in current.shown_frames:
             self._statuses.append(frame.raw)  # PostgreSQL tells it just before the ReadyForQuery of the whole text
             return b""
         if frame.kind in _ALWAYS:
@@ -165,12 +165,12 @@ class AnswerQueue:
             self.forgotten += 1
         if frame.kind == ord("C") and frame.payload.startswith(_LISTENS):
             self.listened += 1
-        if frame.kind == ord("C") and current.ending is AnswerEnd.EXECUTE and frame.kind in current.shown:
+        if frame.kind == ord("C") and current.ending is AnswerEnd.EXECUTE and frame.kind in current.shown_frames:
             self.ran = not frame.payload.startswith(_TRANSACTIONS)
             self.bound = self.bound and self.ran
-        if current.ending is AnswerEnd.BIND and frame.kind in current.shown:
+        if current.ending is AnswerEnd.BIND and frame.kind in current.shown_frames:
             self.bound = True
-        if frame.kind in _RUN and current.ending is AnswerEnd.EXECUTE and frame.kind in current.shown:
+        if frame.kind in _RUN and current.ending is AnswerEnd.EXECUTE and frame.kind in current.shown_frames:
             self.executed += 1
             self.ran = self.ran or frame.kind == ord("s")
         if frame.kind == ord("E"):
@@ -189,8 +189,8 @@ class AnswerQueue:
     def _show_frame(self, current: ExpectedAnswer, frame: Frame) -> bytes:
         if frame.kind == ord("E"):
             frame = self.mend_error(frame, current.text)
-        if frame.kind not in current.shown:
-            current.kept.append(frame)
+        if frame.kind not in current.shown_frames:
+            current.kept_frames.append(frame)
             return b""
         if frame.kind == ord("E"):
             self._description = b""

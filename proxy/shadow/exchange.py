@@ -117,7 +117,7 @@ class ShadowExchange:
         """
         await self.settle()
         if self._relay.answers.is_fresh:
-            self._relay.send(Sync().encode(), ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
+            self._relay.send(Sync().encode(), ExpectedAnswer(AnswerEnd.SYNC, shown_frames=NOTHING))
 
     def parse(self, statement: bytes, sql: bytes, types: tuple[int, ...] = (), *, offset: int | None = None) -> None:
         """Prepare a statement under a name. Close the statement that had the name before."""
@@ -132,7 +132,7 @@ class ShadowExchange:
         """Close a statement or a portal, of the client or of Keyhole."""
         self._send_hidden(Close(what, name).encode(), AnswerEnd.CLOSE)
 
-    def enter_block(self) -> None:
+    def enter_transaction_block(self) -> None:
         """Make the next statements part of an implicit transaction, as in a text of several statements.
 
         A statement must have run before. The statement sent here takes no snapshot, so the client can still set the
@@ -170,14 +170,14 @@ class ShadowExchange:
         Once the returned answer `is_complete`, call `decode_channels`. The request is sent at once, ahead of anything
         that the client sends meanwhile. The client sees no error of it.
         """
-        sync = ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING)
+        sync = ExpectedAnswer(AnswerEnd.SYNC, shown_frames=NOTHING)
         for message, ending in (
             (Close(b"S", CHANNELS), AnswerEnd.CLOSE),
             (Parse(CHANNELS, _CHANNELS_SQL), AnswerEnd.PARSE),
             (Bind(CHANNELS, CHANNELS, (), (), (1,)), AnswerEnd.BIND),
         ):
-            self._relay.send(message.encode(), ExpectedAnswer(ending, shown=NOTHING))
-        answer = ExpectedAnswer(AnswerEnd.EXECUTE, shown=NOTHING)
+            self._relay.send(message.encode(), ExpectedAnswer(ending, shown_frames=NOTHING))
+        answer = ExpectedAnswer(AnswerEnd.EXECUTE, shown_frames=NOTHING)
         self._relay.send(Execute(CHANNELS, 0).encode(), answer)
         self._relay.send(Sync().encode(), sync)
         return answer
@@ -369,9 +369,9 @@ class ShadowExchange:
         If `text` is the client's, the transaction fails only if PostgreSQL cannot prepare the text. The text is parsed,
         but never run or kept, so EXECUTE cannot run it.
         """
-        expected = ExpectedAnswer(AnswerEnd.PARSE, shown=NOTHING, text=keep_if_short(text))
+        expected = ExpectedAnswer(AnswerEnd.PARSE, shown_frames=NOTHING, text=keep_if_short(text))
         self._relay.send(Parse(REFUSED, text).encode(), expected)
-        self._relay.send(Close(b"S", REFUSED).encode(), ExpectedAnswer(AnswerEnd.CLOSE, shown=NOTHING))
+        self._relay.send(Close(b"S", REFUSED).encode(), ExpectedAnswer(AnswerEnd.CLOSE, shown_frames=NOTHING))
         return expected
 
     def decode_state(self, expected: ExpectedAnswer, codec: codecs.CodecInfo) -> SessionState:
@@ -437,6 +437,6 @@ class ShadowExchange:
         when_too_large: bytes = b"",
     ) -> ExpectedAnswer:
         text = keep_if_short(text)
-        expected = ExpectedAnswer(ending, shown=ERROR, offset=offset, text=text, when_too_large=when_too_large)
+        expected = ExpectedAnswer(ending, shown_frames=ERROR, offset=offset, text=text, when_too_large=when_too_large)
         self._relay.send(raw, expected)
         return expected

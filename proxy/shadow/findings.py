@@ -31,12 +31,12 @@ class StatementDescription:
 class PreparedStatement:
     """A prepared statement that the shadow has. The name is in UTF-8.
 
-    `in_sql` is True if SQL's PREPARE made the statement; the text then begins with PREPARE.
+    `is_from_prepare` is True if SQL's PREPARE made the statement; the text then begins with PREPARE.
     """
 
     name: bytes
     text: str
-    in_sql: bool
+    is_from_prepare: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def read_described(expected: ExpectedAnswer) -> StatementDescription:
     """Parse a statement's description from the reply to `ShadowExchange.describe`."""
     types: tuple[int, ...] = ()
     rows: RowDescription | None = None
-    for frame in expected.kept:
+    for frame in expected.kept_frames:
         match backend.decode(frame):
             case ParameterDescription(types=types):
                 pass
@@ -77,7 +77,9 @@ def find_reading_settings(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
 def read_prepared(found: tuple[bytes | None, ...]) -> PreparedStatement:
     """Parse a prepared statement from a row of the shadow's reply."""
     name, text, in_sql = found
-    return PreparedStatement(name=name or b"", text=(text or b"").decode("utf-8", "replace"), in_sql=in_sql == b"t")
+    return PreparedStatement(
+        name=name or b"", text=(text or b"").decode("utf-8", "replace"), is_from_prepare=in_sql == b"t"
+    )
 
 
 def read_row(expected: ExpectedAnswer) -> tuple[bytes | None, ...]:
@@ -92,7 +94,7 @@ def read_row(expected: ExpectedAnswer) -> tuple[bytes | None, ...]:
 def read_rows(expected: ExpectedAnswer) -> list[tuple[bytes | None, ...]]:
     """Return all rows of a reply. One frame may contain several rows."""
     found: list[tuple[bytes | None, ...]] = []
-    for frame in expected.kept:
+    for frame in expected.kept_frames:
         if frame.kind == ord("D"):
             reader = FrameReader(limit_bytes=1 << 30, merges_rows=False)
             reader.feed(frame.raw)

@@ -35,22 +35,22 @@ _OPTIONS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
 
 @dataclass(frozen=True, slots=True)
 class ColumnLabels:
-    """The labels of one column of an answer, computed from the keys in the columns `reads`.
+    """The labels of one column of an answer, computed from the keys in the columns `key_columns`.
 
     `texts` maps the keys' texts to the label, and `ranks` has each label's position in the sort order. Without `texts`,
     the column is a key that is shown unchanged.
     """
 
     name: str
-    reads: tuple[int, ...]
+    key_columns: tuple[int, ...]
     texts: dict[tuple[str | None, ...], str | None] = field(default_factory=dict)
     ranks: dict[str | None, int] = field(default_factory=dict)
 
     def apply(self, columns: Sequence[Sequence[str | None]]) -> Sequence[str | None]:
         """Return the label for each row, from the columns of the answer's keys."""
         if not self.texts:
-            return columns[self.reads[0]]
-        return [self.texts[key] for key in zip(*(columns[place] for place in self.reads), strict=True)]
+            return columns[self.key_columns[0]]
+        return [self.texts[key] for key in zip(*(columns[place] for place in self.key_columns), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class KeyLabels:
         columns = [
             {
                 "name": one.name,
-                "reads": one.reads,
+                "reads": one.key_columns,
                 "texts": [[*key, text] for key, text in one.texts.items()],
                 "ranks": [[text, rank] for text, rank in one.ranks.items()],
             }
@@ -107,7 +107,7 @@ class LabelReader:
     find_shadow: Callable[[], tuple[ShadowAddress, str]]
     _turn: Lock = field(default_factory=Lock)
 
-    def read(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
+    def read_labels(self, question: EmbeddedQuestion, space: KeySpace, *, analyst: str) -> KeyLabels | None:
         """Return the labels of a question's keys, or None if all keys are shown unchanged. Raise KH106 and KH406."""
         shown = question.shown_keys
         if shown is None:

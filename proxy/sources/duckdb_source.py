@@ -214,7 +214,7 @@ class DuckDBSource:
             if rewritten.blocks and not statement.reads_rollups:
                 return read_blocks(opened, left_ms)
             with (
-                opened.pins.provide(statement.sql, rewritten.pinned if scans else ()) as asked,
+                opened.pins.provide_tables(statement.sql, rewritten.pinned if scans else ()) as asked,
                 opened.cursor() as cursor,
                 _interrupt_after(cursor.interrupt, timeout_ms=left_ms),
                 check_same_types(
@@ -243,7 +243,8 @@ class DuckDBSource:
                 ExitStack() as pinned,  # what is made for a transaction is made before it
             ):
                 texts = [
-                    pinned.enter_context(opened.pins.provide(one.sql, rewritten.pinned)) for one in rewritten.blocks
+                    pinned.enter_context(opened.pins.provide_tables(one.sql, rewritten.pinned))
+                    for one in rewritten.blocks
                 ]
                 pinned.enter_context(check_same_files(rewritten.relations, run=opened.run, database=self._database))
                 cursor.begin()
@@ -286,7 +287,7 @@ class DuckDBSource:
     def wait_for_rollups(self) -> None:
         """Wait until no rollup is being built."""
         if (opened := self._openings.newest) is not None:
-            opened.rollups.settle()
+            opened.rollups.wait_for_rollups()
 
     def close(self) -> None:
         """Close the database after all reads have ended. Interrupt running reads, which then fail."""

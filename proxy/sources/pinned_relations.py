@@ -220,7 +220,7 @@ class DuckDBPins:
         self._read: Counter[str] = Counter()
 
     @contextmanager
-    def provide(self, sql: str, pinned: Sequence[PinnedRelation]) -> Iterator[str]:
+    def provide_tables(self, sql: str, pinned: Sequence[PinnedRelation]) -> Iterator[str]:
         """Yield the statement's SQL, changed to read pinned relations from tables.
 
         The tables exist during the block.

@@ -369,7 +369,7 @@ class PostgresSource:
 
     def wait_for_rollups(self) -> None:
         """Wait until no rollup is being built."""
-        self._rollups.settle()
+        self._rollups.wait_for_rollups()
 
     def close(self) -> None:
         """Close the pool and drop the rollups."""

@@ -63,7 +63,7 @@ class PublicMoments:
         raise report_failed_question(TIME_OVER)
 
     @contextmanager
-    def release(self) -> Iterator[None]:
+    def delay_release(self) -> Iterator[None]:
         """Delay the end of the block to a public moment.
 
         The moment is the deadline if reading failed, and otherwise the next multiple of `every_ms`.

@@ -165,7 +165,7 @@ class Rollups:
             ready = sum(one.relation is not None and not one.is_useless for one in kept)
             return {"ready": ready, "building": len(kept) - ready - useless, "useless": useless}
 
-    def settle(self) -> None:
+    def wait_for_rollups(self) -> None:
         """Wait until no rollup is being built or dropped."""
         while True:
             with self._lock:

@@ -72,14 +72,14 @@ class SharedSource:
         self._all_open = [] if beside is None else beside
         self._all_open.append(self)
 
-    def is_of(self, policy: Policy) -> bool:
+    def is_source_of(self, policy: Policy) -> bool:
         """Return True if the policy names this source."""
         return is_same_source(policy, self._policy)
 
-    def following_source(self, policy: Policy) -> "SharedSource":
+    def find_next_source(self, policy: Policy) -> "SharedSource":
         """Return the source for a reloaded policy: one that is already open, or a newly opened one."""
         for known in tuple(self._all_open):
-            if known.is_of(policy) and known._join():
+            if known.is_source_of(policy) and known._join():
                 return known
         return SharedSource(policy, workers=self._workers, beside=self._all_open)
 
@@ -89,7 +89,9 @@ class SharedSource:
 
     def _clashes_with(self, policy: Policy) -> bool:
         return (
-            _find_file(policy) is not None and _find_file(policy) == _find_file(self._policy) and not self.is_of(policy)
+            _find_file(policy) is not None
+            and _find_file(policy) == _find_file(self._policy)
+            and not self.is_source_of(policy)
         )
 
     def _join(self) -> bool:

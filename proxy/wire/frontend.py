@@ -33,16 +33,16 @@ class Startup:
 
 @dataclass(frozen=True, slots=True)
 class EncryptionRequest:
-    """A request to encrypt the connection: GSSENCRequest if `gss`, otherwise SSLRequest.
+    """A request to encrypt the connection: GSSENCRequest if `is_gss`, otherwise SSLRequest.
 
     The server answers with one byte.
     """
 
-    gss: bool
+    is_gss: bool
 
     def encode(self) -> bytes:
         """Return the packet."""
-        return INT32.pack(8) + INT32.pack(GSS_CODE if self.gss else TLS_CODE)
+        return INT32.pack(8) + INT32.pack(GSS_CODE if self.is_gss else TLS_CODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +132,12 @@ class Bind:
 class Describe:
     """A request for the parameters and columns of a statement (`S`), or the columns of a portal (`P`)."""
 
-    what: bytes
+    target: bytes
     name: bytes
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return make_frame("D", self.what, self.name, b"\0")
+        return make_frame("D", self.target, self.name, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,12 @@ class Execute:
 class Close:
     """A request to close a prepared statement (`S`) or a portal (`P`)."""
 
-    what: bytes
+    target: bytes
     name: bytes
 
     def encode(self) -> bytes:
         """Return the frame."""
-        return make_frame("C", self.what, self.name, b"\0")
+        return make_frame("C", self.target, self.name, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ def decode_untyped(payload: bytes) -> Startup | EncryptionRequest | Cancel:
     code = cursor.read_uint32()
     if code in (TLS_CODE, GSS_CODE):
         cursor.check_end()
-        return EncryptionRequest(gss=code == GSS_CODE)
+        return EncryptionRequest(is_gss=code == GSS_CODE)
     if code == CANCEL_CODE:
         process, secret = cursor.read_uint32(), cursor.read_rest()
         if not 4 <= len(secret) <= 256:

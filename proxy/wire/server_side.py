@@ -146,9 +146,9 @@ class ServerProtocol:
             return None
         message = frontend.decode_untyped(payload)
         if isinstance(message, EncryptionRequest):
-            if message.gss in self._encryption_asked:
+            if message.is_gss in self._encryption_asked:
                 raise ProtocolViolation("encryption was asked for twice")
-            self._encryption_asked.add(message.gss)
+            self._encryption_asked.add(message.is_gss)
             if self._reader.buffered:
                 raise ProtocolViolation("received unencrypted data after an encryption request")
         else:

@@ -12,15 +12,15 @@ from proxy.wire.frontend import NEWEST_MINOR, Startup
 class Login:
     """A login: the user, the database and the settings of the session.
 
-    `extensions` are the requested `_pq_.` options, of which Keyhole knows none. `minor` is the minor version of the
-    protocol that both sides use.
+    `extensions` are the requested `_pq_.` options, of which Keyhole knows none. `minor_version` is the minor version of
+    the protocol that both sides use.
     """
 
     user: str
     database: str
     settings: tuple[tuple[str, str], ...]
     extensions: tuple[bytes, ...]
-    minor: int
+    minor_version: int
 
 
 def read_login(startup: Startup) -> Login:
@@ -56,7 +56,7 @@ def read_login(startup: Startup) -> Login:
         database=database or user,
         settings=tuple(settings),
         extensions=tuple(extensions),
-        minor=min(startup.version[1], NEWEST_MINOR),
+        minor_version=min(startup.version[1], NEWEST_MINOR),
     )
 
 

@@ -39,7 +39,7 @@ class InTestDesk:
             self.told += [alert(number, country) for country in countries]
             self.last_look = number
 
-    def admit(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
+    def admit_channel(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
         if channel != "keyhole_crowded" or analyst != "ada":
             return None
         if self.refusal is not None:

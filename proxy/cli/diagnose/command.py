@@ -203,7 +203,7 @@ def _rehearse_without_source(policy: Path, asked: DiagnosisRequest, place: FileP
 
 
 def _describe_offer(planned: DiagnosisRelease, place: FilePlace | None) -> Iterator[str]:
-    asked, groups = planned.asked, planned.groups_of_one_unit
+    asked, groups = planned.request, planned.groups_of_one_unit
     number, each = len(planned.groups), float(asked.epsilon)
     named = "1 group" if number == 1 else f"{number:,} groups"
     written = "" if place is None else f", and written as {place.file}"
@@ -215,11 +215,11 @@ def _describe_offer(planned: DiagnosisRelease, place: FilePlace | None) -> Itera
 
 def _make_offer_document(planned: DiagnosisRelease, place: FilePlace | None) -> dict[str, Any]:
     """Return the cost, as a JSON document: `offered` says that nothing was read or spent."""
-    each = float(planned.asked.epsilon)
+    each = float(planned.request.epsilon)
     return {
         "offered": True,
-        "plot": planned.asked.kind.value,
-        "table": planned.asked.table,
+        "plot": planned.request.kind.value,
+        "table": planned.request.table,
         "groups": len(planned.groups),
         "epsilon": each,
         "unit_epsilon": planned.groups_of_one_unit * each,

@@ -74,7 +74,7 @@ class DiagnosisReport:
     @property
     def statement(self) -> str:
         """Return the statement about privacy for a file of the curves."""
-        asked, groups = self.planned.asked, self.planned.groups_of_one_unit
+        asked, groups = self.planned.request, self.planned.groups_of_one_unit
         each = float(asked.epsilon)
         rows = f" where {asked.where}" if asked.where else ""
         return (
@@ -84,7 +84,7 @@ class DiagnosisReport:
 
     def make_document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
-        asked = self.planned.asked
+        asked = self.planned.request
         groups = [
             {"keys": dict(zip(asked.by, map(format_value, keys), strict=True)), **one.make_document()}
             for keys, one in zip(self.planned.groups, self.groups, strict=True)
@@ -101,7 +101,7 @@ class DiagnosisReport:
         }
 
     def _read_groups(self) -> Iterator[Group]:
-        asked, axes = self.planned.asked, self.planned.scored.axes
+        asked, axes = self.planned.request, self.planned.scored_rows.axes
         names = (_name_group(keys, asked.table) for keys in self.planned.groups)
         for name, one in zip(names, self.diagnosis.groups, strict=True):
             if isinstance(one, ResidualGrid):
@@ -115,7 +115,7 @@ class DiagnosisReport:
                 yield read_calibration(name, one, axes[0], epsilon_per_count=rate)
 
     def _make_summary(self) -> ReportSection:
-        asked, groups = self.planned.asked, self.planned.groups_of_one_unit
+        asked, groups = self.planned.request, self.planned.groups_of_one_unit
         paid = f"paid {float(asked.epsilon):g} epsilon" + (" a group" if len(self.groups) > 1 else "")
         paid = "told again, which costs nothing" if self.released.is_repeated else paid
         each = f"; a unit counts in at most {groups} of them" if groups > 1 else ""
@@ -134,7 +134,7 @@ class DiagnosisReport:
         return ReportSection("summary", f"{TITLES[asked.kind]} of {asked.table}", tuple(parts))
 
     def _make_group_section(self, one: Group) -> ReportSection:
-        points = PageTable(_POINTS[self.planned.asked.kind], tuple(one.list_points()))
+        points = PageTable(_POINTS[self.planned.request.kind], tuple(one.list_points()))
         return ReportSection("group", one.name, (*_draw(one), points))
 
 

@@ -46,9 +46,9 @@ COLUMNS: Mapping[DiagnosisKind, tuple[tuple[str, str], ...]] = {
 
 def tabulate(planned: DiagnosisRelease, groups: Sequence[Group]) -> PublishedRows:
     """Return the table of some groups, which are in the release's order."""
-    columns = {column.name: column.type_name for column in list_columns(planned.scored.question.keys)}
-    by = planned.asked.by
-    own = ((find_unused_name(name, by), type_name) for name, type_name in COLUMNS[planned.asked.kind])
+    columns = {column.name: column.type_name for column in list_columns(planned.scored_rows.question.keys)}
+    by = planned.request.by
+    own = ((find_unused_name(name, by), type_name) for name, type_name in COLUMNS[planned.request.kind])
     rows = (
         (*map(format_value, keys), *map(_write_cell, point))
         for keys, group in zip(planned.groups, groups, strict=True)

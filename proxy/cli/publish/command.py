@@ -174,7 +174,7 @@ def _check_method(method: TableMethod, epsilon: str | None, *, where: str, meant
 def _check_possible(service: Service, planned: Publication, place: FilePlace) -> None:
     """Refuse a charge or a draw without a result: if the file exists already, or the balance is too small."""
     place.check_new()
-    if planned.asked.epsilon is not None:
+    if planned.request.epsilon is not None:
         check_affordable(service, planned.release)
 
 
@@ -203,7 +203,7 @@ def _show_offer(planned: Publication, *, as_json: bool) -> None:
 
 def _is_known(service: Service, planned: Publication) -> bool:
     """Return True if the same was published before, and is returned again without a charge."""
-    if planned.asked.epsilon is None:
+    if planned.request.epsilon is None:
         return find_publication(service, planned) is not None
     return find_release(service, planned.release) is not None
 
@@ -212,7 +212,7 @@ def _charge_and_write(service: Service, planned: Publication, place: FilePlace) 
     """Pay, and write the file; or only write it, or find it as it was written."""
     place.check_folder()
     counts, released = publish_counts(service, planned)
-    of_rows = planned.asked.method is TableMethod.ROWS
+    of_rows = planned.request.method is TableMethod.ROWS
     count_name = None if of_rows else find_unused_name("noisy_count", planned.question.keys.names)
     table = PublishedTable(planned.columns, counts, count_name)
     with place.explain_write_errors():

@@ -16,7 +16,7 @@ _SURELY = 0.05  # how often noise is larger than what is said of it
 
 def describe_offer(planned: Publication) -> Iterator[str]:
     """Yield lines about the publication's cost, or about what it reveals. Nothing has been read."""
-    asked = planned.asked
+    asked = planned.request
     cells = f"{planned.question.keys.size:,} combinations of {', '.join(one.name for one in planned.columns)}"
     if asked.epsilon is None:
         yield f"{asked.table} would be published over {cells}. No budget covers it. Nothing was read."
@@ -32,13 +32,13 @@ def describe_offer(planned: Publication) -> Iterator[str]:
 
 def _describe_rows(planned: Publication) -> str:
     """Return in words which rows are published."""
-    asked = planned.asked
+    asked = planned.request
     return f"{asked.table} where {asked.where}" if asked.where else asked.table
 
 
 def make_offer_document(planned: Publication) -> dict[str, Any]:
     """Return the offer as a JSON document."""
-    asked = planned.asked
+    asked = planned.request
     found: dict[str, Any] = {
         "table": asked.table,
         "where": asked.where or None,
@@ -63,8 +63,8 @@ def make_offer_document(planned: Publication) -> dict[str, Any]:
 
 def find_largest_noise(planned: Publication) -> int:
     """Return the size that the noise on a count does not exceed, 95 times in 100."""
-    assert planned.asked.epsilon is not None
-    rate = float(planned.asked.epsilon) / planned.asked.most_rows
+    assert planned.request.epsilon is not None
+    rate = float(planned.request.epsilon) / planned.request.most_rows
     low, high = 0, 1
     while 2 * compute_upper_tail(rate, high + 1) > _SURELY:
         low, high = high, 2 * high
@@ -76,17 +76,17 @@ def find_largest_noise(planned: Publication) -> int:
 
 def describe_noise(planned: Publication) -> str:
     """Return the facts about the noise for a reader of the file."""
-    rows = planned.asked.most_rows
+    rows = planned.request.most_rows
     counted = "" if rows == 1 else f"; of each privacy unit at most {rows} rows count in one"
     told = f"Noise on a count is at most {find_largest_noise(planned):,}, 95 times in 100{counted}."
-    if planned.asked.method is TableMethod.ROWS:
+    if planned.request.method is TableMethod.ROWS:
         return f"{told} The rows are made up from the noisy counts: none is anybody's."
     return f"{told} Counts below zero are noise: sums need them, pictures do not."
 
 
 def state_charged(planned: Publication) -> str:
     """Return the statement about privacy for a charged file."""
-    asked, groups = planned.asked, planned.groups_of_one_unit
+    asked, groups = planned.request, planned.groups_of_one_unit
     assert asked.epsilon is not None
     each = float(asked.epsilon)
     return (
@@ -108,11 +108,13 @@ class PublishedReport:
     @property
     def statement(self) -> str:
         """Return the statement about what the file reveals."""
-        return describe_disclosure(self.planned) if self.planned.asked.epsilon is None else state_charged(self.planned)
+        return (
+            describe_disclosure(self.planned) if self.planned.request.epsilon is None else state_charged(self.planned)
+        )
 
     def lines(self) -> Iterator[str]:
         """Yield the lines for a terminal. Text to paste into the policy comes last."""
-        asked, rows = self.planned.asked, self.written.rows
+        asked, rows = self.planned.request, self.written.rows
         written = "" if rows is None else f", {write_row_count(rows)}"
         if asked.epsilon is None:
             paid = "was published before" if self.was_published_before else "published; no budget covers it"

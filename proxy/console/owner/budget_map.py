@@ -68,7 +68,7 @@ class BudgetMap:
     @property
     def table(self) -> HeatMap | None:
         """The map as a table of text."""
-        return None if self.shown is None else self.shown.cut(rows=MOST_ROWS, columns=MOST_COLUMNS)
+        return None if self.shown is None else self.shown.keep_most_spent(rows=MOST_ROWS, columns=MOST_COLUMNS)
 
 
 def choose_map(report: BudgetReport, wish: MapRequest) -> BudgetMap:
@@ -94,7 +94,7 @@ def choose_map(report: BudgetReport, wish: MapRequest) -> BudgetMap:
         ),
         find=wish.find,
         found=narrowed is not None,
-        shown=(narrowed or whole).cut(rows=MOST_DRAWN, columns=MOST_DRAWN),
+        shown=(narrowed or whole).keep_most_spent(rows=MOST_DRAWN, columns=MOST_DRAWN),
     )
 
 

@@ -39,7 +39,7 @@ class OwnerKey:
     def __init__(self) -> None:
         self._key = secrets.token_urlsafe(32)
 
-    def address(self, begin: str) -> str:
+    def make_address(self, begin: str) -> str:
         """Return the address with the key, which the owner opens in a browser."""
         return f"{begin}{ENTER}?key={self._key}"
 
@@ -52,7 +52,7 @@ class OwnerKey:
         if not self._is_key(request.cookies.get(_COOKIE, "")):
             raise _refuse_without_key()
 
-    def add_entrance(self, router: APIRouter, *, begin: str) -> None:
+    def add_login_route(self, router: APIRouter, *, begin: str) -> None:
         """Add the route of the printed address. It stores the key in a cookie."""
 
         @router.get(f"{begin}{ENTER}")

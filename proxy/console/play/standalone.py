@@ -52,7 +52,7 @@ def make_play_app(hall: GameSessions, *, own: tuple[OwnStreams, OwnerKey] | None
     router = APIRouter(route_class=_make_route_class(StaticFolder(), key), include_in_schema=False)
     add_play_routes(router, hall, lambda _: LOCAL, begin=BEGIN, own=own is not None)
     if own is not None:
-        own[1].add_entrance(router, begin=BEGIN)
+        own[1].add_login_route(router, begin=BEGIN)
         add_own_routes(router, own[0], noise=hall.noise, begin=BEGIN)
     _add_rest(router)
     app.router.routes.extend(router.routes)  # `include_router` would analyse each a second time
@@ -139,7 +139,7 @@ def serve_playground(*, port: int, scores: Path, told: Callable[[str], None], ow
             raise KeyholeError("KH406", message, hint=hint) from None
         listening.listen()  # a browser that opens the address at once waits, and is not refused
         key = OwnerKey()
-        place = BEGIN if own is None else key.address(BEGIN)
+        place = BEGIN if own is None else key.make_address(BEGIN)
         told(f"http://{_HOST}:{listening.getsockname()[1]}{place}")
         app = make_play_app(open_sessions(scores), own=None if own is None else (own, key))
         config = uvicorn_server.make_config(app, RestSection())

@@ -49,7 +49,7 @@ class GroupsInput:
         return any(section.privacy_unit == () for section in self.policy.private_tables.values())
 
     @property
-    def pair(self) -> SharePair:
+    def share_pair(self) -> SharePair:
         """The two counts from which the best attacker computes a share."""
         return SharePair.HOLDERS_AND_OTHERS if self.has_row_unit else SharePair.GROUP_AND_HOLDERS
 
@@ -83,7 +83,8 @@ def write_groups_section(asked: GroupsInput) -> ReportSection:
         known = [(one, _find_least(asked, _WIDTH, min(1.0, JUMP * one.base_rate))) for one in asked.sensitive]
         parts += [_say_sensitive(one, size, members) for one, size in known]
         figures["sensitive"] = [
-            {"value": one.said, "base_rate": one.base_rate, "jump": JUMP, "least_group": size} for one, size in known
+            {"value": one.typed_text, "base_rate": one.base_rate, "jump": JUMP, "least_group": size}
+            for one, size in known
         ]
     sized = [(question, _find_units_per_group(question, asked.sizes)) for question in asked.questions]
     told_sizes = [(question, size) for question, size in sized if size is not None]
@@ -97,13 +98,13 @@ def write_groups_section(asked: GroupsInput) -> ReportSection:
 
 
 def _find_least(asked: GroupsInput, width: float, part: float) -> int:
-    return find_least_group(part, width=width, certainty=_SURELY, epsilon=asked.epsilon, pair=asked.pair)
+    return find_least_group(part, width=width, certainty=_SURELY, epsilon=asked.epsilon, pair=asked.share_pair)
 
 
 def _say_sensitive(value: SensitiveValue, size: int, members: str) -> str:
     most = min(1.0, JUMP * value.base_rate)
     return (
-        f"{value.said}, which {100 * value.base_rate:g} % of everybody have: where {100 * most:g} % have it "
+        f"{value.typed_text}, which {100 * value.base_rate:g} % of everybody have: where {100 * most:g} % have it "
         f"({most / value.base_rate:.3g} times as many), that can be learned to within a fifth in groups of {size:,} "
         f"{members} or more."
     )
@@ -126,7 +127,7 @@ def _list_chances(asked: GroupsInput, size: float) -> list[dict[str, float]]:
 
 def _find_chance(asked: GroupsInput, group: int, part: float) -> float:
     holders = min(group, max(1, round(part * group)))
-    return compute_chance(_WIDTH, group=group, holders=holders, epsilon=asked.epsilon, pair=asked.pair)
+    return compute_chance(_WIDTH, group=group, holders=holders, epsilon=asked.epsilon, pair=asked.share_pair)
 
 
 def _say_sizes(asked: GroupsInput, sized: Sequence[tuple[RiskQuestion, float]]) -> Iterator[Part]:

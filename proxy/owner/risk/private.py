@@ -171,11 +171,11 @@ def _list_shares(
 ) -> Iterator[CountedShare]:
     """Yield the shares to judge: first those that the question compares, then those of declared values."""
     made = question.plan.question
-    declared = {one.said: one for one in sensitive}
+    declared = {one.typed_text: one for one in sensitive}
     for said in question.shares:
         known = next((one for one in sensitive if one.is_counted_by(said)), None)
         if known is not None and made.table.is_row_unit:
-            declared.pop(known.said, None)
+            declared.pop(known.typed_text, None)
         yield _count_said(reading, made, said, None if known is None else known.base_rate)
     for one in declared.values():
         if any(column.name == one.column for column in made.table.columns):
@@ -236,7 +236,9 @@ def _count_value(reading: OwnerSource, made: Question, value: SensitiveValue) ->
     )
     with_it, everybody = (one if made.table.is_row_unit else make_existence(one.terms[0]) for one in asked.functionals)
     holders, whole = reading.count(replace(asked, keys=made.keys, where=made.where), (with_it, everybody))
-    return CountedShare(value.said, "rows" if made.table.is_row_unit else "units", 1, whole, holders, value.base_rate)
+    return CountedShare(
+        value.typed_text, "rows" if made.table.is_row_unit else "units", 1, whole, holders, value.base_rate
+    )
 
 
 def _show(question: RiskQuestion, true: CountedShare, found: Sequence[TrueShare]) -> Iterator[Part]:

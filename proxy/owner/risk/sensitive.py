@@ -21,7 +21,7 @@ class SensitiveValue:
     base_rate: float
 
     @property
-    def said(self) -> str:
+    def typed_text(self) -> str:
         """Return the value as the owner typed it, without the share."""
         return f"{self.column} = {self.value}"
 
@@ -59,8 +59,8 @@ def check_columns(policy: Policy, values: Sequence[SensitiveValue]) -> None:
         columns = [table.columns.get(one.column) for table in policy.private_tables.values()]
         if not any(section is not None and _can_occur(one, section) for section in columns):
             raise ValueError(f"{one.value} is no value that the policy declares for {one.column}")
-        if any(one.said == other.said for other in values[:number]):
-            raise ValueError(f"{one.said} has one share of everybody")
+        if any(one.typed_text == other.typed_text for other in values[:number]):
+            raise ValueError(f"{one.typed_text} has one share of everybody")
 
 
 def _can_occur(wanted: SensitiveValue, section: ColumnSection) -> bool:

@@ -80,9 +80,9 @@ def find_question_balance(service: Service, claim: Claim) -> QuestionBalance:
         if not (found.is_revealed or found.is_continued):
             return None
         read = found.is_revealed and room.admits(found.reading_claim.charge)
-        if found.states not in rooms:  # continuing paths may end refunds that what is left counts on
-            rooms[found.states] = _find_room(service, found.claim)
-        goes_on = found.is_continued and rooms[found.states].admits(found.claim.charge)
+        if found.path_states not in rooms:  # continuing paths may end refunds that what is left counts on
+            rooms[found.path_states] = _find_room(service, found.claim)
+        goes_on = found.is_continued and rooms[found.path_states].admits(found.claim.charge)
         return found.describe_noise(is_revealed=found.is_revealed, fits=read or goes_on)
 
     def is_affordable(question: Question, calibration: Calibration) -> bool:

@@ -24,7 +24,7 @@ class SparkAddress:
     user: str
     token: str | None = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(repr=False)
-    authority: bytes | None = field(repr=False)
+    ca_certificates: bytes | None = field(repr=False)
 
     @property
     def endpoint(self) -> str:
@@ -82,7 +82,7 @@ def parse_address(url: str, *, token: str | None = None, authority: Path | None 
         user=user,
         token=token or in_url,
         headers=tuple(given.items()),
-        authority=content,
+        ca_certificates=content,
     )
     if address.token is not None and not (address.use_ssl or address.is_loopback):
         raise refuse_plain_token()

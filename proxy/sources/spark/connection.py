@@ -78,7 +78,7 @@ class SparkSession:
         found = dict(self._client.config(proto.ConfigRequest.Operation(get_option=wanted)).pairs)
         return {name: found.get(name) for name in names}
 
-    def set_place(self, *, catalog: str | None = None, database: str | None = None) -> None:
+    def use_database(self, *, catalog: str | None = None, database: str | None = None) -> None:
         """Set the catalog and database in which unqualified names are looked up."""
         if catalog is not None:
             self._session.catalog.setCurrentCatalog(catalog)
@@ -258,7 +258,7 @@ def _make_credentials(address: SparkAddress) -> Any:
 
     known = None
     if address.use_ssl:
-        known = grpc.ssl_channel_credentials(root_certificates=address.authority)
+        known = grpc.ssl_channel_credentials(root_certificates=address.ca_certificates)
     elif address.token is not None:
         known = grpc.local_channel_credentials()  # which refuse to leave this machine
     if address.token is None:

@@ -117,7 +117,7 @@ def _use(session: SparkSession, place: SparkServer) -> None:
         if name is None:
             continue
         try:
-            session.set_place(**{what: name})
+            session.use_database(**{what: name})
         except Exception:
             failure = report_missing_namespace(name, what=what)
         else:

@@ -121,7 +121,7 @@ def test_in_threads_and_processes_it_is_paid_once_and_read_once(policy: Path, so
         assert here.events == 1
         here.lock.release()
         answers = [one.answer.result() for one in (first, *others)]
-        assert [one.reused for one in answers] == [False, True, True, True, True]
+        assert [one.is_reused for one in answers] == [False, True, True, True, True]
         assert {one.keys.keys for one in answers} == {tuple(shop.BUSY_STORES)}
         assert here.events == 2
         assert here.spent == COST
@@ -134,7 +134,7 @@ def test_of_many_that_begin_together_one_pays(policy: Path, source_url: str) -> 
         eventually(lambda: sum(one.waits for one in many) == 7)
         here.lock.wait_for_somebody(1)
         here.lock.release()
-        assert sorted(one.answer.result().reused for one in many) == [False] + [True] * 7
+        assert sorted(one.answer.result().is_reused for one in many) == [False] + [True] * 7
         assert here.events == 2
 
 
@@ -155,7 +155,7 @@ def test_other_questions_other_analysts_and_other_data_wait_for_nobody(policy: P
         assert not any(one.waits for one in all_of_them)
         *before, after = all_of_them
         assert all("data version changed" in str(one.answer.exception()) for one in before)
-        assert not after.answer.result().reused
+        assert not after.answer.result().is_reused
         assert here.events == 5
 
 
@@ -171,10 +171,10 @@ def test_an_answer_that_came_while_a_question_waited_for_its_turn_is_told(policy
         bob = here.ask(here.here, who="bob")
         turned = here.here.telemetry.registry
         eventually(lambda: turned.get_sample_value("keyhole_source_turns", {"state": "waiting"}) == 1)
-        assert not here.ask(here.there).answer.result().reused
+        assert not here.ask(here.there).answer.result().is_reused
         spent = here.spent
         turns.close()
-        assert bob.answer.result().reused
+        assert bob.answer.result().is_reused
         assert here.spent == spent == COST
         assert [one.charge.shared for one in here.here.ledger.read_history(analyst="bob")] == [False]
 
@@ -229,7 +229,7 @@ def test_where_the_first_fails_one_goes_on_and_the_others_wait_for_that(
         here.lock.release()
         with pytest.raises(ZeroDivisionError):
             first.answer.result()
-        assert sorted(one.answer.result().reused for one in others) == [False, True, True]
+        assert sorted(one.answer.result().is_reused for one in others) == [False, True, True]
         assert here.events == 3
         assert len(here.here.ledger.list_open_reservations()) == 1
 
@@ -261,14 +261,14 @@ def test_an_own_question_under_way_is_waited_for_though_another_analyst_has_an_a
         here.lock.wait_for_somebody(2)
         here.lock.release()
         try:
-            assert not adas.answer.result().reused
+            assert not adas.answer.result().is_reused
             again = here.ask(here.here, who="bob")
             eventually(lambda: again.waits or again.answer.done())
             assert not again.answer.done()
         finally:
             noise.released.set()
-        assert not first.answer.result().reused
-        assert again.answer.result().stored == first.answer.result().stored
+        assert not first.answer.result().is_reused
+        assert again.answer.result().reservation == first.answer.result().reservation
         assert [one.charge.shared for one in here.here.ledger.read_history(analyst="bob")] == [True]
 
 
@@ -304,7 +304,7 @@ def test_who_waits_can_be_withdrawn_and_has_spent_nothing(policy: Path, source_u
         assert not first.answer.done()
         assert here.events == 1
         here.lock.release()
-        assert not first.answer.result().reused
+        assert not first.answer.result().is_reused
 
 
 @SQLITE
@@ -319,7 +319,7 @@ def test_who_waits_holds_nothing_that_others_need(policy: Path, source_url: str)
         assert answer.keys.keys == tuple(shop.BUSY_WARDS)
         assert not first.answer.done()
         here.lock.release()
-        assert all(one.answer.result().reused for one in waiting)
+        assert all(one.answer.result().is_reused for one in waiting)
 
 
 @SQLITE
@@ -364,7 +364,7 @@ def test_what_was_reserved_in_a_process_that_died_is_waited_for_no_longer_than_i
                 plan, dying.catalog, asked=question, version=dying.find_version(plan.question.table)
             )
             dying.ledger.reserve(claim.charge, claim.limits)
-        assert not pipeline.answer(service, plan, question).reused
+        assert not pipeline.answer(service, plan, question).is_reused
         assert service.ledger.verify() == 3
 
 
@@ -379,12 +379,12 @@ def test_an_answer_that_is_found_as_time_is_up_is_told(policy: Path, source_url:
         claim = charging.make_claim(plan, here.here.catalog, asked=question, version=adas.version)
         patience = WaitPolicy(question, timeout_ms=0)
         told = None
-        with patience.wait_for_first():
+        with patience.wait_for_duplicate():
             spending.reserve(here.here, claim, None)
-        with patience.wait_for_first():
+        with patience.wait_for_duplicate():
             told = spending.find_stored_answer(here.here, claim)
         assert told is not None
-        assert told.reused
+        assert told.is_reused
 
 
 @SQLITE
@@ -396,7 +396,7 @@ def test_a_wait_has_an_end(policy: Path) -> None:
 
         def repeat() -> None:
             while True:
-                with patience.wait_for_first():
+                with patience.wait_for_duplicate():
                     raise Repeated
 
         with pytest.raises(KeyholeError, match="KH501") as refusal:

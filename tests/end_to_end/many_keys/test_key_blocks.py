@@ -48,9 +48,11 @@ def _find_answer(directory: Path, *, keys_at_once: int | None) -> tuple[KeySet, 
         assert bool(stages.plan_asked_question(service, question).rewritten.blocks) == (keys_at_once is not None)
         answer = _answer(service)
         again = _answer(service)
-        assert again.reused
+        assert again.is_reused
         assert again.keys == answer.keys
-        stored = service.ledger.idempotency.find_answer(answer.stored or "", analyst=service.find_analyst(None).name)
+        stored = service.ledger.idempotency.find_answer(
+            answer.reservation or "", analyst=service.find_analyst(None).name
+        )
         assert stored is not None
         return answer.keys, stored.spent, service.ledger.verify()
 
@@ -76,7 +78,7 @@ def test_an_answer_of_many_keys_is_stored_and_read_in_little_memory(tmp_path: Pa
         assert isinstance(answer.keys.keys, KeyRows)
         assert len(answer.keys.keys) > 10_000
         again = _answer(service)
-        assert again.reused
+        assert again.is_reused
         assert list(again.keys.keys) == list(answer.keys.keys)
         assert again.keys.arrays == answer.keys.arrays
 

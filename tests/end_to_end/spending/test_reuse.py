@@ -123,9 +123,9 @@ def test_another_threshold_costs_everybody_nothing_and_its_analyst_all_of_it(tmp
         before = here.spent()
         answer = here.ask(BUSY.format(1100), "bob")
         assert answer.keys.keys == (("north",), ("south",))
-        assert answer.noise is not None
-        assert answer.noise.startswith("Same noise as 1 earlier question: ")
-        assert (NOTHING in answer.noise) == (mechanism == "keyhole")
+        assert answer.noise_notice is not None
+        assert answer.noise_notice.startswith("Same noise as 1 earlier question: ")
+        assert (NOTHING in answer.noise_notice) == (mechanism == "keyhole")
         assert here.spent() == before
         assert here.last.spent is not None
         assert here.own("bob") == here.last.spent.epsilon_nano > 0
@@ -133,10 +133,10 @@ def test_another_threshold_costs_everybody_nothing_and_its_analyst_all_of_it(tmp
         # asked again it is a stored answer, which bob holds
         events = here.service.ledger.verify()
         again = here.ask(BUSY.format(1100), "bob")
-        assert again.reused
+        assert again.is_reused
         assert again.keys == answer.keys
-        assert again.noise is not None
-        assert "also that of earlier questions" in again.noise
+        assert again.noise_notice is not None
+        assert "also that of earlier questions" in again.noise_notice
         assert here.service.ledger.verify() == events
 
 
@@ -209,7 +209,7 @@ def test_some_of_the_groups_and_what_they_add_is_theirs_alone(tmp_path: Path) ->
             wanted = sharp if store in ("west", "north") else first
             assert wanted <= lost <= wanted + 3
         everybody = here.ask(BUSY.format(1000), "bob", tolerance="2%")
-        assert everybody.noise is not None
+        assert everybody.noise_notice is not None
         charge = here.last.charge
         assert charge.known_amounts.epsilon_nano >= sharp - first  # the others' difference is not paid for yet
         assert all(charge.epsilon_nano <= lost <= charge.epsilon_nano + 4 for lost in here.spent().values())
@@ -224,7 +224,7 @@ def test_another_formula_pays_for_what_is_not_there(tmp_path: Path) -> None:
         assert 0 < charge.shared_amounts.epsilon_nano < charge.epsilon_nano
         after = here.spent()
         assert all(0 < after[key] - before[key] <= charge.shared_amounts.epsilon_nano for key in before)
-        noise = here.ask(BUSY.format(1500) + " AND count(*) < 8000", "bob", tolerance="10%").noise
+        noise = here.ask(BUSY.format(1500) + " AND count(*) < 8000", "bob", tolerance="10%").noise_notice
         assert noise is not None
         assert NOTHING in noise
         assert here.spent() == after
@@ -243,7 +243,7 @@ def test_another_formula_pays_for_what_is_not_there(tmp_path: Path) -> None:
 def test_another_functional_has_noise_of_its_own(tmp_path: Path, sql: str) -> None:
     with room(tmp_path) as here:
         here.ask(BUSY.format(1000))
-        assert here.ask(sql).noise is None
+        assert here.ask(sql).noise_notice is None
         charge = here.last.charge
         assert charge.path_continuation is None
         assert charge.shared
@@ -253,9 +253,9 @@ def test_another_data_version_or_policy_starts_anew(tmp_path: Path) -> None:
     with room(tmp_path) as here:
         here.ask(BUSY.format(1000))
         refresh(tmp_path / "keyhole.toml", "sales")
-        assert here.ask(BUSY.format(1100)).noise is None
+        assert here.ask(BUSY.format(1100)).noise_notice is None
     with room(tmp_path, edit={"bounds = [0, 100]": "bounds = [0, 90]"}) as here:
-        assert here.ask(BUSY.format(1200)).noise is None
+        assert here.ask(BUSY.format(1200)).noise_notice is None
 
 
 def test_live_tables_never_share_noise(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_live_tables_never_share_noise(tmp_path: Path) -> None:
         for threshold in (1000, 1100):
             asked = here.asked(BUSY.format(threshold))
             plan = pipeline.plan_asked_question(here.service, asked)
-            assert pipeline.answer(here.service, plan, asked).noise is None
+            assert pipeline.answer(here.service, plan, asked).noise_notice is None
             names = identify_paths(plan.question, digest=here.service.catalog.digest)
             version = here.last.charge.family.version
             assert here.service.ledger.find_paths([name for name in names if name], version) == {}
@@ -309,7 +309,7 @@ def test_hints_count_what_everybody_pays(tmp_path: Path) -> None:
         assert refusal.value.code == "KH301"
         hint = (refusal.value.hint or "").partition("'")[2].partition("'")[0]
         assert float(hint.rstrip("%")) <= 2.0
-        assert here.ask(BUSY.format(1000), tolerance=hint).noise is not None
+        assert here.ask(BUSY.format(1000), tolerance=hint).noise_notice is not None
 
 
 def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) -> None:
@@ -323,9 +323,9 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         assert paid.on_paths is not None
         with pytest.raises(ZeroDivisionError), here.service.ledger.hold_in_flight(paid.reservation):
             raise ZeroDivisionError
-        assert here.ask(BUSY.format(1100)).noise is not None
+        assert here.ask(BUSY.format(1100)).noise_notice is not None
         assert not any("Reuse" in line for line in here.explain(BUSY.format(1000), tolerance="1%"))
-        assert here.ask(BUSY.format(1000), tolerance="1%").noise is None
+        assert here.ask(BUSY.format(1000), tolerance="1%").noise_notice is None
         assert here.last.charge.path_continuation is None
         # whoever did not notice in time draws noise of its own, too
         late = spending.reserve(here.service, claim, reuse.plan_on_stored_noise(claim, memory, is_wanted=True))
@@ -344,13 +344,13 @@ def test_what_is_known_settles_nothing_for_a_question_that_would_else_draw_anew(
         memory = reuse.find_stored_noise(here.service, claim)
         on_paths = reuse.plan_on_stored_noise(claim, memory, is_wanted=True)
         assert on_paths is not None
-        assert on_paths.are_paths_free
+        assert on_paths.are_paths_available
         assert not on_paths.is_revealed
         assert reuse.decide_from_known_values(on_paths, noise=here.service.noise) is None
         assert decide_on_known_values(on_paths.continuation, noise=here.service.noise) is not None
         here.service.ledger.reserve(on_paths.claim.charge, on_paths.claim.limits)
         answer = here.ask(BUSY.format(1002))
-        assert answer.noise is None
+        assert answer.noise_notice is None
         assert here.last.charge.path_continuation is None
         assert here.last.charge.shared
 
@@ -473,7 +473,7 @@ def test_what_a_question_meets_does_not_follow_from_the_noise(tmp_path: Path) ->
                         (
                             found.is_continued,
                             found.is_revealed,
-                            found.are_paths_free,
+                            found.are_paths_available,
                             found.claim.plan.worst_case_epsilon,
                         )
                     )

@@ -57,7 +57,7 @@ def app(tmp_path: Path, streams: OwnStreams, key: OwnerKey) -> FastAPI:
 @pytest.fixture
 def owner(app: FastAPI, key: OwnerKey) -> Browser:
     browser = Browser(app, site=SITE)
-    entered = browser.get(key.address("/console/play"))
+    entered = browser.get(key.make_address("/console/play"))
     assert (entered.status_code, entered.headers["location"]) == (303, "/console/play/own")
     return browser
 
@@ -128,7 +128,7 @@ def test_without_the_key_nothing_answers(app: FastAPI) -> None:
 
 
 def test_the_key_of_another_process_opens_nothing(app: FastAPI) -> None:
-    assert Browser(app, site=SITE).get(OwnerKey().address("/console/play")).status_code == 401
+    assert Browser(app, site=SITE).get(OwnerKey().make_address("/console/play")).status_code == 401
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -142,7 +142,7 @@ def test_another_sites_page_gets_nothing_with_the_owners_cookie(owner: Browser, 
 
 def test_another_name_of_the_machine_gets_nothing(app: FastAPI, key: OwnerKey) -> None:
     rebound = Browser(app, site="http://evil.example:8433")
-    assert rebound.get(key.address("/console/play")).status_code == 421
+    assert rebound.get(key.make_address("/console/play")).status_code == 421
 
 
 def test_the_console_has_no_way_to_it(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_what_is_planned_is_what_is_charged(
     quotes = rehearse_list(service, listed, most_nano=None).quotes
     assert len(service.ledger.read_history()) == before, "planning charges nothing"
     assert {DecisionBasis.ANEW, DecisionBasis.REPEATED, DecisionBasis.NOTHING, DecisionBasis.CONTINUED} <= {
-        one.decided for one in quotes
+        one.basis for one in quotes
     }
     assert not all(quote.fits for quote in quotes)
     exact = mechanism == "keyhole"
@@ -85,7 +85,7 @@ def test_what_is_planned_is_what_is_charged(
             assert ask(service, one) == quote.fits
     planned = [quote for quote in quotes if quote.fits and quote.charge is not None]
     charged = [asked.charge for asked in service.ledger.read_history()[before:]]
-    assert [charge.own_amounts for charge in charged] == [quote.own for quote in planned]
+    assert [charge.own_amounts for charge in charged] == [quote.analyst_cost for quote in planned]
     for charge, quote in zip(charged, planned, strict=True):
         if exact or caps:
             assert charge.known_amounts == quote.shared_cost

@@ -53,7 +53,7 @@ def test_the_least_factor_is_the_least_and_the_split_is_answered(open_grocer: Ca
         product *= one
     assert product <= factor ** len(listed)
     again = rehearse_list(service, split, most_nano=None)
-    assert [quote.own for quote in again.quotes] == [quote.own for quote in told.quotes]
+    assert [quote.analyst_cost for quote in again.quotes] == [quote.analyst_cost for quote in told.quotes]
     assert all(ask(service, one) for one in split)
 
 
@@ -92,7 +92,7 @@ def test_what_no_tolerance_mends_is_told_and_left_out(open_grocer: Callable[...,
     )
     planned = plan_list(service, listed, most_nano=None)
     stored, refused, dear, means = planned.as_wished.quotes
-    assert (stored.decided, stored.fits, stored.own.epsilon_nano) == (DecisionBasis.STORED, True, 0)
+    assert (stored.basis, stored.fits, stored.analyst_cost.epsilon_nano) == (DecisionBasis.STORED, True, 0)
     assert refused.refusal is not None
     assert refused.refusal.code == "KH101"
     assert not dear.fits
@@ -132,8 +132,8 @@ def test_the_same_question_of_live_data_is_another_one(open_grocer: Callable[...
     service = open_grocer(mechanism="keyhole", refresh=refresh)
     question = "SELECT week FROM receipts GROUP BY week HAVING count(*) > 200;"
     first, second = rehearse_list(service, put(service, 2 * question), most_nano=None).quotes
-    assert first.decided is DecisionBasis.ANEW
-    assert second.decided is (DecisionBasis.ANEW if refresh == "live" else DecisionBasis.REPEATED)
+    assert first.basis is DecisionBasis.ANEW
+    assert second.basis is (DecisionBasis.ANEW if refresh == "live" else DecisionBasis.REPEATED)
 
 
 def test_a_list_that_takes_too_long_ends_and_so_does_waiting_for_others(

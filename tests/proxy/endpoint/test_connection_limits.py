@@ -135,7 +135,7 @@ def test_a_crowd_from_one_address_takes_no_place_of_another(running: Running, se
 @pytest.mark.parametrize("limits", [ServerLimitsSection(unauthenticated=3)])
 def test_a_silent_crowd_ends_no_login_that_is_under_way_beside_it(running: Running) -> None:
     with RawClient(running.port, user="") as client, ExitStack() as crowd:
-        client.send(EncryptionRequest(gss=False))
+        client.send(EncryptionRequest(is_gss=False))
         assert client.socket.recv(1) == b"N"
         for one in crowd_from(running, "127.0.0.1", sends=b""):
             crowd.enter_context(one)

@@ -132,7 +132,7 @@ def test_what_is_not_offered_fails_at_the_client(running: Running, extra: str) -
         Startup((2, 0), ()).encode(),
         Startup((3, 0), ()).encode(),
         Startup((3, 0), ((b"user", b"\xff"),)).encode(),
-        EncryptionRequest(gss=False).encode() * 2,
+        EncryptionRequest(is_gss=False).encode() * 2,
         Startup((3, 0), ((b"user", b"ada"),)).encode() + Query(b"SELECT 1").encode(),
         Startup((3, 0), ((b"user", b"ada"),)).encode() * 2,
         Startup((3, 0), ((b"user", b"ada"),)).encode() + Credential(b"MD5\0\xff\xff\xff\xff").encode(),

@@ -212,9 +212,9 @@ def test_both_rates_hold_at_each_look_by_itself(tmp_path: Path, postgres_url: st
         for look in range(1, 1 + rounds(40, quick=6)):
             state = next(iter(monitors.list_open_windows(run)), None)
             due = DueLook(0, look, START + look * HOUR, look)
-            prepared = watched.prepare(due, state)
+            prepared = watched.prepare_look(due, state)
             assert prepared is not None
-            prepared.record(values)
+            prepared.record_look(values)
             answer = np.array(monitors.find_keys_in_answer(run, 0))
             seen.append((500 - np.count_nonzero(answer < 500), np.count_nonzero(answer >= 500)))
         assert plan.standing.fnr is not None

@@ -105,7 +105,7 @@ def test_a_clock_that_jumps_forward_and_back_closes_no_window(wards: Clinic) -> 
             wards.now += 3 * DAY if wards.now == START else MINUTE
             passed[0] += 60
             runner.make_due_looks()
-        assert runner.readings[1].read() == {"": pytest.approx((3 * DAY - MINUTE).total_seconds(), abs=61)}
+        assert runner.gauges[1].read() == {"": pytest.approx((3 * DAY - MINUTE).total_seconds(), abs=61)}
         wards.now = START + 3 * MINUTE
         passed[0] += 60
         runner.make_due_looks()
@@ -135,7 +135,7 @@ def test_looks_that_lie_in_the_future_are_said_to_lie_there(wards: Clinic) -> No
             wards.now += 10 * SECOND
     said = [(line["code"], line["why"]) for line in logged if line["event"] == "monitor cannot be looked at"]
     assert said == [(refused.code, refused.message)] == [("KH604", refused.message)]
-    assert runner.readings[0].read()[NAME] >= 20
+    assert runner.gauges[0].read()[NAME] >= 20
     (standing,) = wards.service.ledger.monitors.list_runs()
     assert (standing.run, standing.last_look) == (run, 6)
     assert isinstance(refused, KeyholeError)

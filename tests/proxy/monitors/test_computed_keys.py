@@ -118,7 +118,7 @@ def test_each_value_of_a_class_is_charged(wings: Wings) -> None:
     for group in range(plan.keys.size):
         marked[:] = False
         marked[group] = True
-        assert places.mark_keys(places.find_places(marked)).tolist() == marked.tolist()
+        assert places.mark_keys(places.find_cells(marked)).tolist() == marked.tolist()
     losses = np.arange(plan.keys.size) / 4
     laid = places.expand_to_cells(losses)
     assert sorted((laid / 10**9).tolist()) == sorted([*losses.tolist(), *losses[:3].tolist()])

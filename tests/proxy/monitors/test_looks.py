@@ -132,12 +132,12 @@ def test_of_two_processes_that_look_at_once_one_records_it(wards: Clinic) -> Non
     due = list_due_looks(plan.windows, since=START, now=wards.now, made={}, closed=(), early=True)
     drawn = plan.standing.draw_state(keys=3, noise=wards.service.noise)
     state = wards.service.ledger.monitors.begin_window(run, 0, drawn)
-    looks = [WatchedRun(wards.service, plan, standing_run, who).prepare(due[0], state) for who in ("one", "other")]
+    looks = [WatchedRun(wards.service, plan, standing_run, who).prepare_look(due[0], state) for who in ("one", "other")]
     first, second = (one for one in looks if one is not None)
     values = np.array([[900, 0, 0]], dtype=np.int64)
-    first.record(values)
+    first.record_look(values)
     with pytest.raises(LookAlreadyRecorded):
-        second.record(values)
+        second.record_look(values)
     assert wards.alerts(run) == [(1, 0, "A")]
 
 
@@ -151,11 +151,11 @@ def test_a_source_that_is_gone_makes_a_look_late_and_nothing_else(wards: Clinic)
         runner.make_due_looks()
         assert wards.alerts(run) == []
         wards.now += timedelta(minutes=10)
-        assert runner.readings[0].read() == {NAME: 600.0}
+        assert runner.gauges[0].read() == {NAME: 600.0}
         source.execute("ALTER TABLE elsewhere RENAME TO visits")
     runner.make_due_looks()
     assert wards.alerts(run) == [(1, 0, "A")]
-    assert runner.readings[0].read() == {NAME: 0.0}
+    assert runner.gauges[0].read() == {NAME: 0.0}
 
 
 def test_a_window_whose_column_is_gone_does_not_begin_and_is_given_back(wards: Clinic) -> None:
@@ -471,7 +471,7 @@ def test_a_monitor_that_the_policy_lost_or_changed_is_told_of_and_late(tmp_path:
             runner = wards.runner(other)
             runner.make_due_looks()
             wards.now += HOUR
-            assert runner.readings[0].read() == {NAME: 3600.0}
+            assert runner.gauges[0].read() == {NAME: 3600.0}
         wards.policy.write_text(policy.partition("[monitors.crowded]")[0], encoding="utf-8")
         with (
             capture_logs() as logged,

@@ -16,7 +16,7 @@ def test_a_key_is_told_by_the_first_of_its_cells() -> None:
     marked[3, 0] = marked[1, 1] = True
     cells = {(0, 3, 0), (1, 1, 0)}
     places = [place for place, at in enumerate(product(range(2), range(4), range(3))) if at in cells]
-    assert list(_PLACES.find_places(marked.reshape(-1))) == places
+    assert list(_PLACES.find_cells(marked.reshape(-1))) == places
     assert _PLACES.mark_keys(places).tolist() == marked.reshape(-1).tolist()
 
 
@@ -34,6 +34,6 @@ def test_losses_are_rounded_up() -> None:
 @pytest.mark.parametrize("marked", [True, False])
 def test_without_keys_the_whole_table_is_one(marked: bool) -> None:
     places = CellMapping(shape=(), axes=(), sizes=())
-    assert places.find_places(np.array([marked])) == ((0,) if marked else ())
+    assert places.find_cells(np.array([marked])) == ((0,) if marked else ())
     assert places.mark_keys([0] if marked else []).tolist() == [marked]
     assert places.expand_to_cells(np.array([0.5])).tolist() == [500_000_000]

@@ -68,7 +68,7 @@ def test_missed_looks_are_skipped_and_not_made_up() -> None:
 
 def test_the_last_look_of_a_window_is_made_late_and_before_those_of_the_next() -> None:
     found = _due(_START + 2 * _DAY + 5 * _HOUR, {0: 21})
-    assert [(one.window, one.look, one.number) for one in found] == [(0, 24, 24), (1, 24, 48), (2, 5, 53)]
+    assert [(one.window, one.look, one.moment_number) for one in found] == [(0, 24, 24), (1, 24, 48), (2, 5, 53)]
 
 
 def test_a_window_that_closed_before_the_start_is_never_looked_at() -> None:
@@ -94,7 +94,7 @@ def test_hopping_windows_are_looked_at_one_at_a_time() -> None:
         found = _due(now, made, windows=windows)
         assert len(found) <= 1
         for one in found:
-            seen.append(one.number)
+            seen.append(one.moment_number)
             made[one.window] = one.look
         now += _HOUR
     assert seen == list(range(1, count_moments(windows) + 1))

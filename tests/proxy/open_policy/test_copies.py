@@ -168,13 +168,13 @@ def test_what_is_refined_reads_the_same_rows_though_the_source_moves(
         assert ask(service, **BLUNT).keys.keys == before == tuple(shop.BUSY_STORES)
         world.empty()
         sharper = ask(service, **SHARPER)
-        assert (sharper.noise or "").startswith("Same noise as 1 earlier question")
+        assert (sharper.noise_notice or "").startswith("Same noise as 1 earlier question")
         assert sharper.keys.keys == tuple(truth(service, QUESTION, **SHARPER)) == before
     world.copy()
     with Service.open(world.policy) as service:
         following = ask(service, **SHARPER)
-        assert not following.reused
-        assert following.noise is None
+        assert not following.is_reused
+        assert following.noise_notice is None
         assert following.keys.keys == tuple(truth(service, QUESTION, **SHARPER)) == ()
         assert len({one.charge.family.version for one in service.ledger.read_history()}) == 2
 

@@ -114,7 +114,7 @@ def test_a_running_keyhole_says_so_once_and_answers_as_before(world: World) -> N
         assert logged() == []
         assert watch.find_moved(service.catalog) == {"sales": 1, "visits": 0}
         again = stages.answer(service, plan, question)
-        assert again.reused
+        assert again.is_reused
         assert again.keys == first.keys
         refresh(world.policy, "sales")
         assert logged() == logged() == []

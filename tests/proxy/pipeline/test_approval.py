@@ -77,8 +77,8 @@ def test_a_dear_question_waits_costs_nothing_and_passes_once_approved(waiting: t
     assert identity is not None
     assert told.hint == f"Ask the data owner to run: keyhole approve {identity[0]}"
     run("approve", identity[0], "--policy", str(path), "--why", "seen", "--by", "kim")
-    assert not ask(90).reused
-    assert ask(90).reused
+    assert not ask(90).is_reused
+    assert ask(90).is_reused
     refused(ask, "KH308", 89)  # another age is another question
     assert refused(ask, "KH308", 89).hint != told.hint
     assert len(service.ledger.read_history()) == 1
@@ -170,7 +170,7 @@ def test_a_cap_per_table_refuses_and_a_grant_lifts_it(tmp_path: Path) -> None:
         refused(ask, "KH309", 87)
         (table,) = service.report_balances(None).tables
         assert table.left_nano == 0
-        assert ask(88).reused  # what was released is served whatever is left
+        assert ask(88).is_reused  # what was released is served whatever is left
 
 
 def test_a_new_window_lets_balances_start_anew_and_the_odometer_forgets_nothing(
@@ -241,7 +241,7 @@ def test_another_cap_of_a_table_leaves_stored_answers_where_they_are(tmp_path: P
     with_own = path.read_text().replace("[tables.visits]\n", "[tables.visits]\nepsilon_per_table = 0.06\n")
     path.write_text(with_own)
     with Service.open(path) as service:
-        assert asking(service)(90).reused
+        assert asking(service)(90).is_reused
 
 
 def test_a_tables_own_line_for_approval_holds_in_the_place_of_the_budgets(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_explain_says_that_a_stored_answer_waits_unless_its_analyst_has_it(tmp_p
             )
             waits = explain_as_document(service, asked)["waits_for_approval"]
             assert (waits is None) == (name == "ada")
-        assert asking(service)(90).reused
+        assert asking(service)(90).is_reused
         refused(asking(service), "KH308", 90, "cy")
 
 
@@ -367,6 +367,6 @@ def test_whoever_asks_what_was_declined_is_told_when_and_why_until_it_is_approve
     with Service.open(path) as another:  # what was said is read anew
         refused(asking(another), "KH318", 90)
     run("approve", identity[0], "--policy", str(path), "--why", "a last time", "--by", "kim")
-    assert not ask(90).reused
+    assert not ask(90).is_reused
     assert service.ledger.find_declined(identity[0]) is None
     service.ledger.verify()

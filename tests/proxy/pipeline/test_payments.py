@@ -131,7 +131,7 @@ def test_more_fit_only_where_the_shared_balance_has_room_for_them(service: Servi
     while paid(ask(service, HOUSEHOLDS.format(number))).further:
         number += 1
     told = ask(service, first, analyst="bob")
-    assert told.reused
+    assert told.is_reused
     assert [one.cap for one in paid(told).left] == [1.0, 2.5], "what reading counts towards"
     assert paid(told).further == 0
     assert paid(told).limit == "the balance of a privacy unit that all analysts share"
@@ -190,7 +190,7 @@ def test_a_stored_answer_is_said_to_be_stored_and_costs_its_analyst_nothing(serv
     while (told := paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.read_history()))))).further:
         pass
     assert explain_as_document(service, put(service, HOUSEHOLDS.format(500)))["refused"] is False
-    assert ask(service, HOUSEHOLDS.format(500)).reused
+    assert ask(service, HOUSEHOLDS.format(500)).is_reused
     assert told.left
 
 
@@ -200,7 +200,7 @@ def test_who_reads_anothers_answer_is_told_what_the_own_caps_bear(service: Servi
     (stored,) = (line for line in lines if line.startswith("  Stored: "))
     assert "counts towards your own caps: at most " in stored
     told = ask(service, HOUSEHOLDS.format(500), analyst="bob")
-    assert told.reused
+    assert told.is_reused
     assert [(one.payer, one.cap) for one in paid(told).left] == [(Payer.GROUP, 1.0), (Payer.UNIT, 2.5)]
     while paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.read_history())), analyst="bob")).further:
         pass

@@ -249,7 +249,7 @@ def _round(value: float, step: float, low: float, high: float) -> int:
 def test_numbers_of_every_type_are_in_their_cells(by_row: Service, score: str, number: Any) -> None:
     """Each clipped and on its grid before it is computed with; the cell is the whole steps from where cells begin."""
     asked = _asked(score=score, outcome="late", by=())
-    axis = _plan(by_row, asked).scored.axes[0]
+    axis = _plan(by_row, asked).scored_rows.axes[0]
     wanted: Counter[tuple[str, int, int]] = Counter()
     for place, row in enumerate(ROWS):
         exact = float(_price(place))

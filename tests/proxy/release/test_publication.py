@@ -144,7 +144,7 @@ def _plan(service: Service, asked: PublicationRequest) -> Publication:
 def _count(service: Service, asked: PublicationRequest) -> Counter[tuple[str, str]]:
     planned = _plan(service, asked)
     counts = planned.counts
-    found = planned.read(service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000))
+    found = planned.read_counts(service.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000))
     found = found.transpose(planned.places)
     return Counter({(WARDS[at[0]], DRUGS[at[1]]): int(found[at]) for at in zip(*np.nonzero(found), strict=True)})
 
@@ -218,7 +218,7 @@ def test_in_whatever_order_columns_are_named_it_is_one_release(by_row: Service) 
     assert [column.name for column in turned.columns] == ["drug", "ward"]
     assert [column.values for column in turned.columns] == [tuple(DRUGS), tuple(WARDS)]
     rows, _ = publish_counts(by_row, _plan(by_row, _asked(epsilon=half, method=TableMethod.ROWS)))
-    made = replace(turned.asked, method=TableMethod.ROWS)
+    made = replace(turned.request, method=TableMethod.ROWS)
     assert publish_counts(by_row, _plan(by_row, made))[0].tolist() == rows.T.tolist()
     assert by_row.ledger.size == 2
 

@@ -85,7 +85,7 @@ def test_one_key_none_and_three() -> None:
 
 @given(maps(), st.integers(1, 9), st.integers(1, 9))
 def test_cutting_keeps_the_worst_and_tells_of_the_rest(whole: HeatMap, rows: int, columns: int) -> None:
-    cut = whole.cut(rows=rows, columns=columns)
+    cut = whole.keep_most_spent(rows=rows, columns=columns)
     assert cut.percent.shape == (min(rows, len(whole.rows)), min(columns, len(whole.columns)))
     assert max(int(cut.percent.max()), cut.left_out_percent) == whole.percent.max()
     assert cut.left_out == (len(whole.rows) - len(cut.rows), len(whole.columns) - len(cut.columns))
@@ -127,7 +127,7 @@ def test_a_terminal_shows_every_cell_that_is_left(whole: HeatMap, width: int) ->
     with console.capture() as captured:
         console.print(*print_maps([plain], width=width, most_rows=5), sep="\n")
     body = [line.split("│")[1:-1] for line in captured.get().splitlines() if line.startswith("│")]
-    shown = plain.cut(rows=5, columns=(width - 28) // 7)
+    shown = plain.keep_most_spent(rows=5, columns=(width - 28) // 7)
     assert [cells[0].strip() for cells in body] == list(shown.rows)
     assert [[cell.strip() for cell in cells[1:]] for cells in body] == [
         ["." if percent < 0 else str(percent) for percent in row] for row in shown.percent.tolist()

@@ -31,12 +31,12 @@ def test_so_many_at_a_time_and_no_more() -> None:
     gate = Gate(RestSection(concurrent_requests=3, concurrent_requests_per_analyst=2), FailedLogins(1))
     with ExitStack() as working:
         for _ in range(2):
-            working.enter_context(gate.take_place(ANALYSTS[0]))
-        with pytest.raises(KeyholeError, match="KH430"), gate.take_place(ANALYSTS[0]):
+            working.enter_context(gate.take_slot(ANALYSTS[0]))
+        with pytest.raises(KeyholeError, match="KH430"), gate.take_slot(ANALYSTS[0]):
             pass
-        with gate.take_place(ANALYSTS[1]), pytest.raises(KeyholeError, match="KH406"), gate.take_place(ANALYSTS[1]):
+        with gate.take_slot(ANALYSTS[1]), pytest.raises(KeyholeError, match="KH406"), gate.take_slot(ANALYSTS[1]):
             pass
-    with gate.take_place(ANALYSTS[0]):
+    with gate.take_slot(ANALYSTS[0]):
         pass
 
 

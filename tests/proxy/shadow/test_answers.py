@@ -16,9 +16,9 @@ def taken(
 
 def test_hidden_answers_do_not_reach_the_client_and_shown_ones_do() -> None:
     answers = AnswerQueue()
-    answers.expect(ExpectedAnswer(AnswerEnd.PARSE, shown=ERROR))
+    answers.expect(ExpectedAnswer(AnswerEnd.PARSE, shown_frames=ERROR))
     answers.expect(ExpectedAnswer(AnswerEnd.BIND))
-    hidden = answers.expect(ExpectedAnswer(AnswerEnd.EXECUTE, shown=ERROR))
+    hidden = answers.expect(ExpectedAnswer(AnswerEnd.EXECUTE, shown_frames=ERROR))
     answers.expect(ExpectedAnswer(AnswerEnd.SYNC))
     row = DataRow((b"1",))
     assert taken(answers, EmptyMessage("1")) == b""
@@ -37,7 +37,7 @@ def test_settings_are_told_with_the_end_of_the_text_that_the_client_sent() -> No
     answers = AnswerQueue()
     changed, done = ParameterStatus(b"client_encoding", b"LATIN1"), CommandComplete(b"SET")
     answers.expect(ExpectedAnswer(AnswerEnd.EXECUTE))
-    answers.expect(ExpectedAnswer(AnswerEnd.SYNC, shown=NOTHING))
+    answers.expect(ExpectedAnswer(AnswerEnd.SYNC, shown_frames=NOTHING))
     answers.expect(ExpectedAnswer(AnswerEnd.SYNC))
     assert taken(answers, done, changed, ReadyForQuery(b"I")) == done.encode()
     assert taken(answers, ReadyForQuery(b"I")) == changed.encode() + ReadyForQuery(b"I").encode()
@@ -93,7 +93,7 @@ def test_an_errors_position_moves_or_goes() -> None:
 
 def test_a_swallowed_error_still_ends_the_batch() -> None:
     answers = AnswerQueue()
-    answers.expect(ExpectedAnswer(AnswerEnd.PARSE, shown=NOTHING))
+    answers.expect(ExpectedAnswer(AnswerEnd.PARSE, shown_frames=NOTHING))
     assert taken(answers, FAILURE) == b""
     assert answers.skipping
     assert answers.errors == 1
@@ -101,7 +101,7 @@ def test_a_swallowed_error_still_ends_the_batch() -> None:
 
 def test_a_tag_is_replaced_and_settings_are_always_shown() -> None:
     answers = AnswerQueue()
-    answers.expect(ExpectedAnswer(AnswerEnd.EXECUTE, shown=ROWS, tag=b"EXPLAIN"))
+    answers.expect(ExpectedAnswer(AnswerEnd.EXECUTE, shown_frames=ROWS, tag=b"EXPLAIN"))
     status = ParameterStatus(b"TimeZone", b"UTC")
     assert taken(answers, status) == status.encode()
     assert taken(answers, CommandComplete(b"SELECT 9")) == CommandComplete(b"EXPLAIN").encode()

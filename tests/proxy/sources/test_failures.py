@@ -78,7 +78,7 @@ def told_at(clock: Clock, *, every_ms: int, reads_s: float, fails: bool = False,
     started = clock.now_s
     moments = PublicMoments(timeout_ms=timeout_ms, every_ms=every_ms)
     try:
-        with ExitStack() as keeping, moments.release():
+        with ExitStack() as keeping, moments.delay_release():
             moments.read(lambda: clock.read_for(reads_s, fails=fails), keeping=keeping)
     except KeyholeError:
         assert fails
@@ -107,7 +107,7 @@ def test_failures_are_told_at_the_first_multiple_from_the_timeout_on(clock: Cloc
 def test_what_fails_behind_the_reading_is_told_at_a_multiple(clock: Clock) -> None:
     started, moments = clock.now_s, PublicMoments(timeout_ms=10_000, every_ms=250)
     clock.now_s += 0.3
-    with pytest.raises(ValueError, match="behind"), moments.release():
+    with pytest.raises(ValueError, match="behind"), moments.delay_release():
         raise ValueError("behind the reading")
     assert clock.now_s - started == pytest.approx(0.5)
 
@@ -122,7 +122,7 @@ def test_an_engine_that_does_not_stop_is_not_waited_for_and_keeps_its_turn_until
     moments = PublicMoments(timeout_ms=1, every_ms=0)
     with ExitStack() as keeping:
         keeping.callback(left.set)
-        with pytest.raises(KeyholeError) as caught, moments.release():
+        with pytest.raises(KeyholeError) as caught, moments.delay_release():
             moments.read(read, keeping=keeping)
     assert caught.value.code == "KH501"
     assert not left.is_set()

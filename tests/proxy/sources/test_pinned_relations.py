@@ -125,13 +125,13 @@ def test_relations_that_no_statement_reads_are_dropped_for_later_ones(
         relations = [rewrite(_question(*one), dialect=engines.duck.dialect).pinned for one in QUESTIONS[:2]]
         held = "SELECT count(*) FROM duckdb_tables() WHERE database_name = 'keyhole_pinned'"
         first, second = (f"TABLE {read[0].name}" for read in relations)
-        with pins.provide(first, relations[0]), pins.provide(second, relations[1]):
+        with pins.provide_tables(first, relations[0]), pins.provide_tables(second, relations[1]):
             assert connection.execute(held).fetchone() == (2,)
         assert connection.execute(held).fetchone() == (1,)
-        with pins.provide("SELECT 1", relations[0]):  # it names none of them
+        with pins.provide_tables("SELECT 1", relations[0]):  # it names none of them
             assert connection.execute(held).fetchone() == (1,)
         for (relation,) in relations:
-            with pins.provide(f"SELECT count(*), count(v0) FROM {relation.name}", (relation,)) as sql:
+            with pins.provide_tables(f"SELECT count(*), count(v0) FROM {relation.name}", (relation,)) as sql:
                 values = relation.columns[1].values
                 assert connection.execute(sql).fetchone() == (ROWS, len(values) - values.count(None))
 

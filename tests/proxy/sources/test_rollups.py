@@ -181,7 +181,7 @@ def test_a_rollup_that_did_not_fit_is_not_built_again_in_another_version() -> No
                 for _ in range(2):
                     rewritten = Rewritten("duckdb", "SELECT 1", made)
                     rollups.answer(rewritten, version=f"{rows} {version}", timeout_ms=60_000, read=lambda sql, _: sql)
-                    rollups.settle()
+                    rollups.wait_for_rollups()
                 useless = 1 if rows > 10 else 0
                 assert rollups.count_by_state() == {"ready": 1 - useless, "building": 0, "useless": useless}
             assert store.builds == builds
@@ -203,7 +203,7 @@ def test_a_rollup_behind_several_steps_is_built_when_it_would_have_served_often(
             kept = [(2, True, True)] * (OFTEN - 2)
             for builds, scans, reads_rollups in ((2, True, False), *kept, (3, True, True), (3, False, True)):
                 found = rollups.answer(rewritten, version=version, timeout_ms=60_000, read=lambda sql, _: sql)
-                rollups.settle()
+                rollups.wait_for_rollups()
                 assert (store.builds, found.is_scan, found.reads_rollups) == (builds, scans, reads_rollups)
             assert set(store.read) == {first.name}
             store.read.clear()

@@ -38,7 +38,7 @@ UNTYPED = st.one_of(
         st.tuples(st.just(3), st.integers(0, 9999)),
         st.lists(st.tuples(some, text), max_size=5).map(tuple),
     ),
-    st.builds(frontend.EncryptionRequest, gss=st.booleans()),
+    st.builds(frontend.EncryptionRequest, is_gss=st.booleans()),
     st.builds(frontend.Cancel, oid, st.binary(min_size=4, max_size=256)),
 )
 fields = st.builds(backend.ColumnField, text, oid, small, oid, small, large, st.integers(0, 1))

@@ -92,16 +92,16 @@ def test_one_byte_at_a_time_makes_no_difference() -> None:
             connection.receive(bytes([byte]))
             found.extend(messages(connection))
 
-    feed(EncryptionRequest(gss=True).encode())
-    feed(EncryptionRequest(gss=False).encode())
+    feed(EncryptionRequest(is_gss=True).encode())
+    feed(EncryptionRequest(is_gss=False).encode())
     feed(STARTUP.encode())
     feed(Credential(b"proof").encode())
     connection.accept_login()
     connection.open_session()
     feed(b"".join(message.encode() for message in batch))
     assert found == [
-        EncryptionRequest(gss=True),
-        EncryptionRequest(gss=False),
+        EncryptionRequest(is_gss=True),
+        EncryptionRequest(is_gss=False),
         STARTUP,
         Credential(b"proof"),
         *batch,
@@ -142,8 +142,8 @@ def test_an_error_outside_a_batch_skips_nothing() -> None:
         ("startup", (LOGIN_LIMIT_BYTES + 1).to_bytes(4, "big")),
         ("startup", Startup((2, 0), ()).encode()),
         ("startup", STARTUP.encode()[:-1] + b"x"),
-        ("startup", EncryptionRequest(gss=False).encode() * 2),
-        ("startup", EncryptionRequest(gss=False).encode() + STARTUP.encode()),
+        ("startup", EncryptionRequest(is_gss=False).encode() * 2),
+        ("startup", EncryptionRequest(is_gss=False).encode() + STARTUP.encode()),
         ("startup", Cancel(1, b"abc").encode()),
         ("login", Query(b"SELECT 1").encode()),
         ("login", STARTUP.encode()),
@@ -225,9 +225,9 @@ def test_what_came_in_the_clear_is_not_taken_into_tls() -> None:
 @pytest.mark.parametrize("gss", [True, False])
 def test_inside_tls_encryption_cannot_be_asked_for(gss: bool) -> None:
     connection = ServerProtocol()
-    connection.receive(EncryptionRequest(gss=False).encode())
-    assert messages(connection) == [EncryptionRequest(gss=False)]
+    connection.receive(EncryptionRequest(is_gss=False).encode())
+    assert messages(connection) == [EncryptionRequest(is_gss=False)]
     connection.start_encryption()
-    connection.receive(EncryptionRequest(gss=gss).encode())
+    connection.receive(EncryptionRequest(is_gss=gss).encode())
     with pytest.raises(ProtocolViolation):
         messages(connection)

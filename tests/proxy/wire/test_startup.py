@@ -19,7 +19,7 @@ def test_the_database_is_the_users_unless_named() -> None:
 
 @pytest.mark.parametrize(("asked", "spoken"), [(0, 0), (NEWEST_MINOR, NEWEST_MINOR), (NEWEST_MINOR + 7, NEWEST_MINOR)])
 def test_the_minor_version_is_one_that_both_sides_speak(asked: int, spoken: int) -> None:
-    assert read_login(Startup((3, asked), ((b"user", b"ada"),))).minor == spoken
+    assert read_login(Startup((3, asked), ((b"user", b"ada"),))).minor_version == spoken
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 from proxy.wire.frontend import EncryptionRequest
 from tests.effort import PATIENCE_S
 
-SSL_REQUEST = EncryptionRequest(gss=False).encode()
+SSL_REQUEST = EncryptionRequest(is_gss=False).encode()
 
 
 def connected(port: int) -> socket.socket:

@@ -69,7 +69,7 @@ def test_plaintext_after_the_request_ends_the_connection_before_tls(running: Run
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_plaintext_is_noticed_after_a_request_for_gss_too(running: Running, at_once: bool) -> None:
-    gss = EncryptionRequest(gss=True).encode()
+    gss = EncryptionRequest(is_gss=True).encode()
     with connected(running.port) as sock:
         if not at_once:
             sock.sendall(gss)
@@ -137,7 +137,7 @@ def test_a_client_who_came_for_rest_is_cut_off_after_a_request_too(
                 handshake.ask_after_finishing(sock, STARTUP)
 
 
-@pytest.mark.parametrize("request_again", [SSL_REQUEST, EncryptionRequest(gss=True).encode()])
+@pytest.mark.parametrize("request_again", [SSL_REQUEST, EncryptionRequest(is_gss=True).encode()])
 def test_inside_tls_no_encryption_is_negotiated(running: Running, directory: Path, request_again: bytes) -> None:
     with encrypted(client_context(directory))(connected(running.port)) as sock:
         sock.sendall(request_again)

@@ -44,7 +44,7 @@ def test_that_a_login_can_begin_is_seen_from_here(running: Running) -> None:
 
 def test_gss_is_answered_no_and_tls_comes_after_it(running: Running, directory: Path) -> None:
     with connected(running.port) as sock:
-        sock.sendall(EncryptionRequest(gss=True).encode())
+        sock.sendall(EncryptionRequest(is_gss=True).encode())
         assert sock.recv(10) == b"N"
         sock.sendall(SSL_REQUEST)
         assert sock.recv(10) == b"S"

@@ -24,7 +24,7 @@ def test_an_authority_means_tls(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(b"certificate")
     found = parse_address("sc://lake", token=SECRET, authority=tmp_path / "ca.pem")
     assert found.use_ssl
-    assert found.authority == b"certificate"
+    assert found.ca_certificates == b"certificate"
 
 
 @pytest.mark.parametrize(
