@@ -336,7 +336,7 @@ def play(
 
     with print_refusals(as_json=False):
         own = _read_own(policy, table=table, place=place, time=time)
-        serve_playground(port=port, scores=scores, told=tell, own=own)
+        serve_playground(port=port, scores=scores, report_address=tell, own=own)
 
 
 def _read_own(policy: Path | None, *, table: str | None, place: str | None, time: str | None) -> "OwnStreams | None":

@@ -21,7 +21,7 @@ from proxy.console.play.routes import OWNERS_BEGIN as OWNERS_PLAY
 from proxy.console.play.routes import add_play_routes, name_owner, name_player
 from proxy.console.session_cookie import PURPOSE, SessionSeal
 from proxy.console.static_files import PLACE, StaticFolder
-from proxy.play.hall import GameSessions
+from proxy.play.game_sessions import GameSessions
 from proxy.rest.app import AddPages, RestServices
 from proxy.security.mock_users import MockUsers
 

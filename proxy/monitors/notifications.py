@@ -128,22 +128,22 @@ class NewsReader(Protocol):
         """
 
 
-Told: TypeAlias = Callable[[MonitorNews | KeyholeError | None], None]
+NewsCallback: TypeAlias = Callable[[MonitorNews | KeyholeError | None], None]
 
 
 class NewsListener:
     """A client that waits for a monitor's news.
 
-    `told` is called on the event loop with the news, or with the error after which there is no more news. It is called
-    with None after each reading of the ledger that found nothing.
+    `on_news` is called on the event loop with the news, or with the error after which there is no more news. It is
+    called with None after each reading of the ledger that found nothing.
     """
 
-    def __init__(self, wanted: NewsRequest, told: Told) -> None:
+    def __init__(self, wanted: NewsRequest, on_news: NewsCallback) -> None:
         self.wanted = wanted
-        self.told = told
+        self.on_news = on_news
 
     def deliver_news(self, news: MonitorNews | KeyholeError | None) -> None:
-        """Call `told` with the result of a reading of the ledger.
+        """Call `on_news` with the result of a reading of the ledger.
 
         For a request without `after`, the first result only sets the look after which news begins, and is not passed
         on.
@@ -153,7 +153,7 @@ class NewsListener:
             self.wanted = NewsRequest(self.wanted.monitor, self.wanted.analyst, news.last_look)
             if begins:
                 return
-        self.told(news)
+        self.on_news(news)
 
 
 class AlertHub:
@@ -175,12 +175,12 @@ class AlertHub:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def subscribe(self, wanted: NewsRequest, told: Told) -> Callable[[], None]:
-        """Send news to the callback `told` from now on. Return a function that ends the subscription."""
+    def subscribe(self, wanted: NewsRequest, on_news: NewsCallback) -> Callable[[], None]:
+        """Send news to the callback `on_news` from now on. Return a function that ends the subscription."""
         if self.closing.is_set():
             return lambda: None
         self._loop = asyncio.get_running_loop()
-        waiting = NewsListener(wanted, told)
+        waiting = NewsListener(wanted, on_news)
         self._waiting.add(waiting)
         self._woken.set()
         if self._polling is None:

@@ -81,7 +81,7 @@ class MonitorRunner:
         clock: returns the time by which looks are made, in UTC. Nothing else depends on this clock.
         seconds: a counter of seconds that nobody can set, for checking the clock.
         since: the time from which a run looks, usually its start. Windows that closed earlier never begin.
-        told: called with a monitor's name when a look was recorded.
+        on_look: called with a monitor's name when a look was recorded.
     """
 
     def __init__(
@@ -92,13 +92,13 @@ class MonitorRunner:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         seconds: Callable[[], float] = count_seconds,
         since: Callable[[MonitorRun], datetime] = attrgetter("started_at"),
-        told: Callable[[str], None] = lambda _: None,
+        on_look: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._serving = serving
         self._clock = WatchedClock(clock, seconds)
         self._jumped_by = timedelta(0)
         self._since = since
-        self._told = told
+        self._on_look = on_look
         self._holder = f"{socket.gethostname()} {name or os.getpid()}"
         self._attention: dict[str, _RunMemory] = {}
         self._catalog: Catalog | None = None
@@ -298,7 +298,7 @@ class MonitorRunner:
             return False
         else:
             seen.count_look(LookEnding.MADE, monitor=name, number=number)
-            self._told(name)
+            self._on_look(name)
         return True
 
     def _plan_monitor(self, service: Service, monitor: Monitor) -> MonitorPlan:

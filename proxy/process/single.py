@@ -98,7 +98,7 @@ async def serve_process(
     )
     _, port = accepting.postgresql.getsockname()[:2]
     watch = DataWatch(seen)
-    monitors = MonitorRunner(generations, name=f"{port}/{siblings.worker}", told=lambda _: hub.poll_now())
+    monitors = MonitorRunner(generations, name=f"{port}/{siblings.worker}", on_look=lambda _: hub.poll_now())
     seen.add_gauges(*list_gauge_readings(generations, endpoint, ready, watch), *monitors.gauges)
     await endpoint.start(shared=accepting.postgresql)
     stopping: asyncio.Task[None] | None = None

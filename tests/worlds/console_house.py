@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from planner.policy.sections import ConsoleSection, RestSection
 from proxy.console.app import make_console
 from proxy.open_policy.service import Service, Serving
-from proxy.play.hall import GameSessions
+from proxy.play.game_sessions import GameSessions
 from proxy.rest.app import create_app
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import MockUsers

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from proxy.play.hall import BuildingCache, GameSessions
+from proxy.play.game_sessions import BuildingCache, GameSessions
 from proxy.play.leader_board import LeaderBoard
 from tests.seeded_noise import SeededNoise
 

@@ -86,9 +86,9 @@ def add_decision_forms(router: APIRouter, parts: ConsoleParts) -> None:
 def _make_sender(parts: ConsoleParts, form: DecisionForm, at_once: asyncio.Lock) -> Callable[[Request], object]:
     def send(request: Request, fields: Fields) -> Response:
         with parts.serving.hold_open() as service:
-            told = _decide(form, service, fields)
+            result = _decide(form, service, fields)
             try:
-                return form.show(request, service, told)
+                return form.show(request, service, result)
             except LedgerError:
                 raise report_unavailable_ledger() from None
 

@@ -63,21 +63,21 @@ NOTHING = DecisionResult()
 ShowPage = Callable[[Request, Service, DecisionResult], Response]
 
 
-def show_approvals(request: Request, service: Service, told: DecisionResult) -> Response:
+def show_approvals(request: Request, service: Service, result: DecisionResult) -> Response:
     """Return the page of questions that wait for approval."""
     waiting = tuple(list_waiting_rows(service.ledger))
     above = service.catalog.budget.approval_above
     own = [(one.table, one.approval_above) for one in service.catalog.budget.tables if one.approval_above is not None]
-    return _render_page(request, "approvals", told, waiting=waiting, above=above, own=own)
+    return _render_page(request, "approvals", result, waiting=waiting, above=above, own=own)
 
 
-def show_grants(request: Request, service: Service, told: DecisionResult) -> Response:
+def show_grants(request: Request, service: Service, result: DecisionResult) -> Response:
     """Return the page of the grants in force, and of the caps that a new grant could raise."""
     policy = service.policy
     return _render_page(
         request,
         "grants",
-        told,
+        result,
         grants=tuple(list_grant_rows(service.ledger.owner.list_grants())),
         caps=[cap.value for cap in Cap],
         tables=[(name, make_visible(name)) for name in policy.private_tables],
@@ -86,7 +86,7 @@ def show_grants(request: Request, service: Service, told: DecisionResult) -> Res
     )
 
 
-def show_windows(request: Request, service: Service, told: DecisionResult) -> Response:
+def show_windows(request: Request, service: Service, result: DecisionResult) -> Response:
     """Return the page of the budget windows, and of the risk of opening another one."""
     report = service.ledger.report_balances(find_limits(service.catalog, OWNER))
     warned = odometer.write_window_risk(
@@ -96,14 +96,14 @@ def show_windows(request: Request, service: Service, told: DecisionResult) -> Re
     standing = [make_visible(run.monitor) for run in report.monitors]
     once = secrets.token_hex(16)
     values = {"windows": report.windows, "since": since, "warned": warned, "standing": standing, "once": once}
-    return _render_page(request, "windows", told, **values)
+    return _render_page(request, "windows", result, **values)
 
 
-def show_monitors(labels: LabelReader | None, request: Request, service: Service, told: DecisionResult) -> Response:
+def show_monitors(labels: LabelReader | None, request: Request, service: Service, result: DecisionResult) -> Response:
     """Return the page of the policy's monitors: their progress, cost and possible actions."""
     reading = ServiceMonitorReader(service, labels)
     found = [_describe_monitor(reading, monitor) for monitor in service.catalog.monitors]
-    return _render_page(request, "monitors", told, monitors=found)
+    return _render_page(request, "monitors", result, monitors=found)
 
 
 def _describe_monitor(reading: ServiceMonitorReader, monitor: Monitor) -> dict[str, Any]:
@@ -139,13 +139,13 @@ def _describe_alert(alert: AlertNotice) -> tuple[str, str, str, str]:
     return make_visible(key), window, f"{alert.alerted_at:%Y-%m-%d %H:%M:%S}", cleared
 
 
-def show_ledger(request: Request, service: Service, told: DecisionResult) -> Response:
+def show_ledger(request: Request, service: Service, result: DecisionResult) -> Response:
     """Return the page of the ledger's last event and of all owner decisions."""
     number, newest = service.ledger.owner.find_newest()
     rows = tuple(list_decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
     values = {"decided": rows, "most": SHOWN_DECISIONS, "commands": tuple(list_ledger_commands(service))}
-    return _render_page(request, "ledger", told, number=number, newest=newest, **values)
+    return _render_page(request, "ledger", result, number=number, newest=newest, **values)
 
 
-def _render_page(request: Request, name: str, told: DecisionResult, **values: Any) -> Response:
-    return render_page(request, f"owner/{name}.html", section=name, status=told.status, **told.values(), **values)
+def _render_page(request: Request, name: str, result: DecisionResult, **values: Any) -> Response:
+    return render_page(request, f"owner/{name}.html", section=name, status=result.status, **result.values(), **values)

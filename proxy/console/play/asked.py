@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from proxy.play.hall import MOST_NAME, SEEDS
+from proxy.play.game_sessions import MOST_NAME, SEEDS
 from proxy.play.tasks import TaskAnswer
 
 _MOST = 1 << 20  # of any number of an answer: far beyond all that there are

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mechanisms.noise.exact import make_system_noise
 from planner.policy.file import Policy
-from proxy.play.hall import GameSessions
+from proxy.play.game_sessions import GameSessions
 from proxy.play.leader_board import LeaderBoard
 
 

@@ -28,7 +28,7 @@ from proxy.play.attacker_beliefs import (
 from proxy.play.bots import BotError
 from proxy.play.floor_plan import draw_floor_plan
 from proxy.play.game import EPSILONS, MOST_DAYS, MOST_PLACES, SESSION_S, NotAllowedNow
-from proxy.play.hall import SEEDS, GameSessions, SessionEntry
+from proxy.play.game_sessions import SEEDS, GameSessions, SessionEntry
 from proxy.play.policy_text import write_policy
 from proxy.play.published import SENTENCES, Publishing
 from proxy.play.scoring import SECONDS
@@ -59,7 +59,7 @@ def name_owner(_: Request) -> str:
 
 
 def add_play_routes(
-    router: APIRouter, hall: GameSessions, player_of: PlayerOf, *, begin: str, own: bool = False
+    router: APIRouter, sessions: GameSessions, player_of: PlayerOf, *, begin: str, own: bool = False
 ) -> None:
     """Add the game, the attackers, the slider and their pages below the address `begin`.
 
@@ -67,10 +67,10 @@ def add_play_routes(
     """
     inner = APIRouter(prefix=begin, route_class=router.route_class, include_in_schema=router.include_in_schema)
     _add_pages(inner, begin, own=own)
-    _add_game(inner, hall, player_of)
-    _add_results(inner, hall, player_of)
-    _add_attackers(inner, hall)
-    _add_slider(inner, hall)
+    _add_game(inner, sessions, player_of)
+    _add_results(inner, sessions, player_of)
+    _add_attackers(inner, sessions)
+    _add_slider(inner, sessions)
     router.routes.extend(inner.routes)
 
 
@@ -98,34 +98,36 @@ def _add_pages(router: APIRouter, begin: str, *, own: bool) -> None:
     router.get("/rules")(show("rules"))
 
 
-def _add_game(router: APIRouter, hall: GameSessions, player_of: PlayerOf) -> None:
-    def tell_session(seat: SessionEntry) -> dict[str, Any]:
-        return round_json.write_session(seat.session, key=seat.key, now=hall.clock(), shared_seed=seat.has_shared_seed)
+def _add_game(router: APIRouter, sessions: GameSessions, player_of: PlayerOf) -> None:
+    def tell_session(entry: SessionEntry) -> dict[str, Any]:
+        return round_json.write_session(
+            entry.session, key=entry.key, now=sessions.clock(), shared_seed=entry.has_shared_seed
+        )
 
     @contextmanager
-    def seated(request: Request, key: str) -> Iterator[SessionEntry]:
+    def lock_session(request: Request, key: str) -> Iterator[SessionEntry]:
         """Yield a game session for one request. Another request for the same session waits."""
         with answer_with_problems():
-            seat = hall.find(player_of(request), key)
-            with seat.lock:
-                yield seat
+            entry = sessions.find(player_of(request), key)
+            with entry.lock:
+                yield entry
 
     @router.post("/api/sessions")
     def begin(request: Request, body: BeginIn) -> dict[str, Any]:
         with answer_with_problems():
-            seat = hall.begin(player_of(request), name=body.name, teaching=body.teaching, seed=body.seed)
-        return tell_session(seat)
+            entry = sessions.begin(player_of(request), name=body.name, teaching=body.teaching, seed=body.seed)
+        return tell_session(entry)
 
     @router.get("/api/sessions/{key}")
     def tell_state(request: Request, key: str) -> dict[str, Any]:
-        with seated(request, key) as seat:
-            return tell_session(seat)
+        with lock_session(request, key) as entry:
+            return tell_session(entry)
 
     @router.post("/api/sessions/{key}/rounds")
     def begin_round(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
-        with seated(request, key) as seat:
-            seat.session.begin_round(hall.clock())
-            return tell_session(seat)
+        with lock_session(request, key) as entry:
+            entry.session.begin_round(sessions.clock())
+            return tell_session(entry)
 
     @router.get("/api/sessions/{key}/series")
     def tell_series(
@@ -137,65 +139,65 @@ def _add_game(router: APIRouter, hall: GameSessions, player_of: PlayerOf) -> Non
         start: Annotated[int, Query(ge=0, le=287)] = 0,
         stop: Annotated[int, Query(ge=1, le=288)] = 288,
     ) -> dict[str, Any]:
-        with seated(request, key) as seat:
-            seen = seat.session.read_published(hall.clock(), tuple(dict.fromkeys(place)), range(day, day + days))
+        with lock_session(request, key) as entry:
+            seen = entry.session.read_published(sessions.clock(), tuple(dict.fromkeys(place)), range(day, day + days))
             return round_json.write_series(seen, start=start, stop=stop)
 
     @router.get("/api/sessions/{key}/heat")
     def tell_heat(request: Request, key: str, day: Annotated[int, Query(ge=0, lt=1000)]) -> dict[str, Any]:
-        with seated(request, key) as seat:
-            building = seat.session.building
-            seen = seat.session.read_published(hall.clock(), building.plan.regions, range(day, day + 1))
+        with lock_session(request, key) as entry:
+            building = entry.session.building
+            seen = entry.session.read_published(sessions.clock(), building.plan.regions, range(day, day + 1))
             return round_json.write_heat_map(building, seen[day])
 
     @router.post("/api/sessions/{key}/answer")
     def answer(request: Request, key: str, body: AnswerIn) -> dict[str, Any]:
-        with seated(request, key) as seat:
-            feedback = seat.session.answer_round(hall.clock(), body.answer())
-            return {"feedback": round_json.write_feedback(feedback, seat.session), "session": tell_session(seat)}
+        with lock_session(request, key) as entry:
+            feedback = entry.session.answer_round(sessions.clock(), body.answer())
+            return {"feedback": round_json.write_feedback(feedback, entry.session), "session": tell_session(entry)}
 
     @router.post("/api/sessions/{key}/give-up")
     def give_up(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
-        with seated(request, key) as seat:
-            seat.session.give_up_round(hall.clock())
-            return tell_session(seat)
+        with lock_session(request, key) as entry:
+            entry.session.give_up_round(sessions.clock())
+            return tell_session(entry)
 
     @router.post("/api/sessions/{key}/end")
     def end(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
-        with seated(request, key) as seat:
-            hall.finish(seat)
-            return tell_session(seat)
+        with lock_session(request, key) as entry:
+            sessions.finish(entry)
+            return tell_session(entry)
 
 
-def _add_results(router: APIRouter, hall: GameSessions, player_of: PlayerOf) -> None:
+def _add_results(router: APIRouter, sessions: GameSessions, player_of: PlayerOf) -> None:
     @router.get("/api/board")
     def tell_board() -> dict[str, Any]:
         return {
             "best": [
                 {"name": score.name, "points": score.points, "rounds": score.rounds, "ended_at": score.ended_at}
-                for score in hall.board.list_best(_BOARD)
+                for score in sessions.board.list_best(_BOARD)
             ]
         }
 
     @router.get("/api/sessions/{key}/trace")
     def export_trace(request: Request, key: str) -> Response:
         with answer_with_problems():
-            seat = hall.find(player_of(request), key)
-            with seat.lock:
-                if not seat.session.is_over(hall.clock()):
+            entry = sessions.find(player_of(request), key)
+            with entry.lock:
+                if not entry.session.is_over(sessions.clock()):
                     raise NotAllowedNow("the trace is told when the session is over: it has the ways and the truths")
-                lines = "".join(f"{round_json.write_action(action)}\n" for action in seat.session.trace)
+                lines = "".join(f"{round_json.write_action(action)}\n" for action in entry.session.trace)
         return PlainTextResponse(lines, media_type=_JSON_LINES)
 
     @router.get("/api/traces")
     def export_traces() -> Response:
-        return PlainTextResponse("".join(hall.board.read_traces()), media_type=_JSON_LINES)
+        return PlainTextResponse("".join(sessions.board.read_traces()), media_type=_JSON_LINES)
 
 
-def _add_attackers(router: APIRouter, hall: GameSessions) -> None:
+def _add_attackers(router: APIRouter, sessions: GameSessions) -> None:
     @router.get("/api/attack/hidden")
     def tell_hidden(seed: Seed, attacker: Attacker, tick: Annotated[int, Query(ge=0, le=143)]) -> dict[str, Any]:
-        day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
+        day = AttackedDay(sessions.buildings.find_attacked(seed), attacker)
         roles = day.building.roles
         return {
             "open": len(day.building.plan.regions) - len(day.closed),
@@ -212,37 +214,37 @@ def _add_attackers(router: APIRouter, hall: GameSessions) -> None:
         victim: Annotated[int, Query(ge=0, lt=10_000)],
         ticks: Annotated[int, Query(ge=1, le=_MOST_TICKS)] = 1,
     ) -> dict[str, Any]:
-        day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
+        day = AttackedDay(sessions.buildings.find_attacked(seed), attacker)
         channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), ticks)
         with answer_with_problems():
             if victim >= len(day.building.roles):
                 raise ValueError("there is no such person")
-            belief = compute_belief(day, channel, victim=victim, tick=tick, noise=hall.noise)
+            belief = compute_belief(day, channel, victim=victim, tick=tick, noise=sessions.noise)
         return round_json.write_belief(day, belief, channel)
 
     @router.get("/api/attack/day")
     def attack_day(seed: Seed, attacker: Attacker, seen: PublishedForm, epsilon: Epsilon) -> dict[str, Any]:
-        day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
+        day = AttackedDay(sessions.buildings.find_attacked(seed), attacker)
         channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), 1)
-        return round_json.write_localised(count_raised(day, channel, every=_EVERY, noise=hall.noise))
+        return round_json.write_localised(count_raised(day, channel, every=_EVERY, noise=sessions.noise))
 
 
-def _add_slider(router: APIRouter, hall: GameSessions) -> None:
+def _add_slider(router: APIRouter, sessions: GameSessions) -> None:
     @lru_cache(maxsize=256)
     def find(seed: int, attacker: Attacker, epsilon: Fraction, looks: int) -> Tradeoff:
-        buildings = hall.buildings
+        buildings = sessions.buildings
         return weigh_epsilon(
             buildings.find_played(seed),
             buildings.find_attacked(seed),
             attacker=attacker,
             epsilon=epsilon,
             looks=looks,
-            noise=hall.noise,
+            noise=sessions.noise,
         )
 
     @lru_cache(maxsize=256)
     def find_errors(seed: int, way: Publishing, epsilon: Fraction | None) -> tuple[BotError, ...]:
-        return count_errors(hall.buildings.find_played(seed), way, epsilon, noise=hall.noise)
+        return count_errors(sessions.buildings.find_played(seed), way, epsilon, noise=sessions.noise)
 
     one_at_a_time = Lock()  # PeGaSus takes a processor for seconds
 

@@ -28,7 +28,7 @@ from proxy.console.play.open import open_sessions
 from proxy.console.play.own_routes import OwnerKey, add_own_routes
 from proxy.console.play.routes import BEGIN, add_play_routes
 from proxy.console.static_files import PLACE, StaticFolder
-from proxy.play.hall import GameSessions
+from proxy.play.game_sessions import GameSessions
 from proxy.play.own_streams import OwnStreams
 from proxy.report.report_refusals import make_internal_error
 from proxy.rest import uvicorn_server
@@ -45,15 +45,15 @@ _RECEIVE_TIMEOUT_MS = 10_000  # for so little, on loopback
 _HOST = "127.0.0.1"
 
 
-def make_play_app(hall: GameSessions, *, own: tuple[OwnStreams, OwnerKey] | None = None) -> FastAPI:
+def make_play_app(sessions: GameSessions, *, own: tuple[OwnStreams, OwnerKey] | None = None) -> FastAPI:
     """Return the application for the game sessions, their leader board and, if given, the owner's own table."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     key = None if own is None else own[1]
     router = APIRouter(route_class=_make_route_class(StaticFolder(), key), include_in_schema=False)
-    add_play_routes(router, hall, lambda _: LOCAL, begin=BEGIN, own=own is not None)
+    add_play_routes(router, sessions, lambda _: LOCAL, begin=BEGIN, own=own is not None)
     if own is not None:
         own[1].add_login_route(router, begin=BEGIN)
-        add_own_routes(router, own[0], noise=hall.noise, begin=BEGIN)
+        add_own_routes(router, own[0], noise=sessions.noise, begin=BEGIN)
     _add_rest(router)
     app.router.routes.extend(router.routes)  # `include_router` would analyse each a second time
     app.add_middleware(
@@ -124,10 +124,13 @@ async def _respond_to(_: Request, error: Exception) -> Response:
     return make_response(error) or make_problem_response(make_internal_error())
 
 
-def serve_playground(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams | None = None) -> None:
+def serve_playground(
+    *, port: int, scores: Path, report_address: Callable[[str], None], own: OwnStreams | None = None
+) -> None:
     """Serve the playground on this machine until the process ends.
 
-    `told` is called with the address, which includes the key if the owner's `own` table is served. Raise KH406.
+    `report_address` is called with the address. The address includes the key if the owner's `own` table is served.
+    Raise KH406.
     """
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -140,7 +143,7 @@ def serve_playground(*, port: int, scores: Path, told: Callable[[str], None], ow
         listening.listen()  # a browser that opens the address at once waits, and is not refused
         key = OwnerKey()
         place = BEGIN if own is None else key.make_address(BEGIN)
-        told(f"http://{_HOST}:{listening.getsockname()[1]}{place}")
+        report_address(f"http://{_HOST}:{listening.getsockname()[1]}{place}")
         app = make_play_app(open_sessions(scores), own=None if own is None else (own, key))
         config = uvicorn_server.make_config(app, RestSection())
         uvicorn.Server(config).run(sockets=[listening])

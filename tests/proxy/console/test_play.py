@@ -15,7 +15,7 @@ from proxy.console.play.standalone import MOST_BODY_BYTES, make_play_app
 from proxy.open_policy.service import Service
 from proxy.play import tradeoff
 from proxy.play.game import SESSION_S
-from proxy.play.hall import GameSessions
+from proxy.play.game_sessions import GameSessions
 from proxy.play.tasks import TaskAnswer, solve_task
 from tests.effort import rounds
 from tests.worlds.console_house import Browser, console_app, inline_code, open_house

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from proxy.play.building import Building
-from proxy.play.hall import BuildingCache, GameSessions
+from proxy.play.game_sessions import BuildingCache, GameSessions
 from tests.worlds.play_house import BUILDINGS, Clock, open_playground
 
 

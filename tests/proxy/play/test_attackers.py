@@ -17,7 +17,7 @@ from proxy.play.attacker_beliefs import (
     count_raised,
 )
 from proxy.play.building import Building, draw_building
-from proxy.play.hall import BuildingCache
+from proxy.play.game_sessions import BuildingCache
 from proxy.play.tradeoff import compute_alarm_tolerance, weigh_epsilon
 from tests.seeded_noise import SeededNoise
 

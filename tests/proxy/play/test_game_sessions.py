@@ -5,7 +5,7 @@ import pytest
 
 from proxy.play import leader_board
 from proxy.play.game import SESSION_S, NotAllowedNow
-from proxy.play.hall import MOST_PER_PLAYER, MOST_SESSIONS, GameSessions, SessionEntry
+from proxy.play.game_sessions import MOST_PER_PLAYER, MOST_SESSIONS, GameSessions, SessionEntry
 from proxy.play.leader_board import LeaderBoard, Score
 from proxy.play.tasks import solve_task
 from tests.worlds.play_house import SEED, Clock
