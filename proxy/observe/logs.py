@@ -1,4 +1,4 @@
-"""The log: one JSON object for each line on standard error, without data.
+"""The log: one JSON object per line on standard error, without data.
 
 Guarantee: a line has only what Keyhole's own code names. For a library's log entry it has the library's name and the
 level. For an exception it has the type and the line of code that raised it. A driver's message could quote SQL and
@@ -16,7 +16,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def log_to_standard_error(level: str) -> None:
-    """Log entries of at least `level`, one of `LEVELS`, from now on and in the whole process."""
+    """Write log entries of at least `level`, one of `LEVELS`, to standard error from now on."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -36,7 +36,7 @@ def log_to_standard_error(level: str) -> None:
 
 
 def describe_exception(error: BaseException) -> dict[str, str]:
-    """Return an unforeseen exception's type and the line of code that raised it, never its text. It is for the log."""
+    """Return for the log an unexpected exception's type and the line of code that raised it, never its text."""
     found = {"kind": type(error).__name__}
     trace = error.__traceback__
     while trace is not None:
@@ -46,7 +46,7 @@ def describe_exception(error: BaseException) -> dict[str, str]:
 
 
 class _LibraryLogs(logging.Handler):
-    """A handler that writes libraries' log entries without their texts."""
+    """A handler that writes log entries of libraries without their texts."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line in place of a library's log entry."""

@@ -51,7 +51,7 @@ disable_created_metrics()  # a second series for each, which says when the proce
 
 @dataclass(frozen=True, slots=True)
 class FinishedRequest:
-    """An answered request, with what the operator may know of it. `code` is that of a refusal."""
+    """An answered HTTP request, as far as the operator may know it. `code` is the code of a refusal."""
 
     method: str | None
     path: str | None
@@ -61,7 +61,7 @@ class FinishedRequest:
 
 
 class Stage(StrEnum):
-    """The stages of a question, in order. `TURN` is waiting for the source to be free."""
+    """The stages of a question, in order. `TURN` is the wait for a turn at the source."""
 
     PARSE = "parse"
     PLAN = "plan"
@@ -75,7 +75,7 @@ class Stage(StrEnum):
 class QuestionEnding(StrEnum):
     """The end of a planned question.
 
-    It was answered newly or as before, refused without a charge, or failed when it was charged.
+    The question was answered, answered from a stored answer, refused without a charge, or failed after the charge.
     """
 
     ANSWERED = "answered"
@@ -85,7 +85,7 @@ class QuestionEnding(StrEnum):
 
 
 class LookEnding(StrEnum):
-    """The end of a monitor's look: recorded, dropped because another process made it, or failed.
+    """The end of a monitor's look: recorded, dropped because another process recorded it, or failed.
 
     A failed look is tried again.
     """
@@ -114,7 +114,7 @@ class DisconnectReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GaugeReading:
-    """One gauge that is read at a scrape: its name, help, label name ("" for none) and the value by label."""
+    """One gauge, read at each scrape of metrics: its name, help, label name ("" for none), and values by label."""
 
     name: str
     help: str
@@ -129,7 +129,7 @@ def _read_own_version() -> str:
 
 
 class Telemetry:
-    """The metrics of one process in a registry of their own, and a log. Safe to share between threads.
+    """The metrics of one process in their own registry, and its log. It is safe to share among threads.
 
     Without `log` nothing is logged. Commands and tests have no operator to read it.
     """
@@ -184,7 +184,7 @@ class Telemetry:
         self._show_zeros()
 
     def _show_zeros(self) -> None:
-        """Set counters to 0, so that a rate of events that have not happened is 0 and not missing."""
+        """Set counters to 0, so that rates of events that have not happened are 0 and not missing."""
         for stage in Stage:
             self._stages.labels(stage=stage)
         for ending in QuestionEnding:
@@ -218,7 +218,7 @@ class Telemetry:
 
     @contextmanager
     def count_turn(self, turn: AbstractContextManager[None]) -> Iterator[None]:
-        """Run the block inside the source's `turn`. Count those who wait for a turn and those who have one."""
+        """Run the block within the source's `turn`, and count questions that wait for a turn or hold one."""
         with ExitStack() as inside:
             with self._turns.labels(state="waiting").track_inprogress(), self.measure_stage(Stage.TURN):
                 inside.enter_context(turn)
@@ -231,12 +231,12 @@ class Telemetry:
         self._log_event("question", analyst=analyst, question=question, outcome=ending)
 
     def count_reservation(self, table: str, *, epsilon: float) -> None:
-        """Count a question that reserved at most `epsilon` of every group that it asks about."""
+        """Count a question that reserved at most `epsilon` for every group that it asks about."""
         self._reserved.labels(table=table).inc(epsilon)
         self._charged.labels(table=table)
 
     def count_charge(self, table: str, *, epsilon: float) -> None:
-        """Count a committed question. `epsilon` is the loss to everybody of the group that lost most."""
+        """Count a committed question. `epsilon` is the largest loss of a group on the shared balances."""
         self._charged.labels(table=table).inc(epsilon)
 
     def count_refusal(
@@ -254,7 +254,7 @@ class Telemetry:
             self._log_event("request", **asdict(done))
 
     def count_disconnect(self, reason: DisconnectReason, *, address: str | None) -> None:
-        """Count a connection that was ended.
+        """Count a connection that was ended for this reason.
 
         The first of each reason is logged at once. Later ones are logged once a minute, with their number.
         """
@@ -298,7 +298,7 @@ class Telemetry:
             self._log_event("look", monitor=monitor, look=number, outcome=ending)
 
     def note_stuck_monitor(self, monitor: str, *, code: str, why: str) -> None:
-        """Note that a monitor that runs in the ledger cannot be looked at under this policy."""
+        """Note that a monitor runs in the ledger but cannot be looked at under this policy."""
         if self._log is not None:
             self._log.warning("monitor cannot be looked at", monitor=monitor, code=code, why=why)
 
@@ -333,7 +333,7 @@ class Telemetry:
             self._log.warning("the ledger failed", why=why, times=times)
 
     def note_missing_parts(self, missing: Sequence[str]) -> None:
-        """Note that something Keyhole cannot work without has gone, or has come back."""
+        """Note that a part that Keyhole needs stopped working, or works again."""
         if missing:
             self._log_event("not ready", missing=list(missing))
         else:

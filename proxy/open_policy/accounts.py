@@ -1,4 +1,4 @@
-"""The ledger's limits and labels for questions of a policy."""
+"""The ledger's caps and labels for questions under a policy."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -10,22 +10,22 @@ from planner.catalog.catalog import Analyst, Catalog, Column, Table
 
 
 def convert_to_nano(epsilon: float) -> int:
-    """Return epsilon in units of 1e-9, rounded up so that nothing is ever under-counted."""
+    """Return an epsilon in units of 1e-9, rounded up, so that no loss is counted too low."""
     return ceil(Fraction(epsilon) * NANO)
 
 
 def make_label(column: Column) -> str:
-    """Return the ledger's name of a grouping column."""
+    """Return the name under which the ledger stores a grouping column."""
     return column.label
 
 
 def read_label(label: str) -> str:
-    """Return the name of the column in a label of `make_label`."""
+    """Return the column's name from a label of `make_label`."""
     return label.partition("=")[0]
 
 
 def find_limits(catalog: Catalog, analyst: Analyst) -> Limits:
-    """Return the caps for one analyst's questions, about any table."""
+    """Return the caps that apply to one analyst's questions about any table."""
     budget = catalog.budget
 
     return Limits(
@@ -50,9 +50,9 @@ def separates_analysts(catalog: Catalog) -> bool:
 
 
 def find_table_limits(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
-    """Return the caps for one analyst's question about a table.
+    """Return the caps that apply to one analyst's question about this table.
 
-    For a join, the threshold for approval is the lowest one of its tables.
+    The approval threshold of a join is the lowest one of its tables.
     """
     above = catalog.budget.find_approval_limit(one.name for one in table.stored_tables)
     return replace(find_limits(catalog, analyst), approval_above_nano=_convert_optional(above))

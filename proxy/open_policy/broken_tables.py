@@ -1,7 +1,7 @@
-"""Checking a policy while the relations of some tables cannot be read, for `keyhole check`.
+"""The check of a policy while some tables' relations cannot be read, for `keyhole check`.
 
-Broken tables count as they were pinned. Those that were never pinned are left out. No question is answered this way:
-a service opens the source itself.
+A broken table is checked in its pinned state, or left out if it was never pinned. No question is answered this way,
+since a service opens the source itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from proxy.open_policy.pins import PinSource, find_pins_path, make_catalog_from_
 
 @dataclass(frozen=True, slots=True)
 class BrokenTable:
-    """A table that cannot be read, with the reason."""
+    """A table whose relation cannot be read, with the reason."""
 
     name: str
     why: str
@@ -35,7 +35,7 @@ class BrokenTable:
 
 
 class PartlyPinnedSource:
-    """A source that returns the pinned state of relations that it cannot read, so that the others can be pinned."""
+    """A source that returns pinned data for relations that cannot be read, so that other tables can be pinned."""
 
     def __init__(self, source: PinSource, policy: Policy) -> None:
         self._source = source
@@ -67,7 +67,7 @@ class PartlyPinnedSource:
 
     @contextmanager
     def check_others(self, policy: Policy) -> Iterator[None]:
-        """Raise KH006 if the block, which checks the remaining tables, refuses one because of a table left out."""
+        """Name the left-out tables in the error if the block, which checks the others, raises because of them."""
         try:
             yield
             return
@@ -99,11 +99,11 @@ class PartlyPinnedSource:
         return self._pins.get_types(name) or {} if table is None else [column.name for column in table.columns]
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Keep open a file that is opened for each reader alone. Raise KH008."""
+        """Keep the database file open during the block, if the source opens it only while reading. Raise KH008."""
         return self._source.hold_open()
 
     def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """Return the columns of a relation, as they are or as they were pinned. Raise KH006."""
+        """Return the columns of a relation, now or when it was pinned. Raise KH006."""
         name = self._names.get(relation)
         if name is None:
             if relation not in self._schemas:
@@ -114,7 +114,7 @@ class PartlyPinnedSource:
         return _make_columns(self._pins.get_types(name) or {})
 
     def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
-        """Return all rows of a public table, as they are or as they were pinned. Raise KH006."""
+        """Return all rows of a public table, now or when it was pinned. Raise KH006."""
         table = self._find_public_pin(relation)
         if table is None:
             return self._source.read_table_rows(relation, columns, most=most)
@@ -136,7 +136,7 @@ class PartlyPinnedSource:
         return self._source.read_for_owner(relation, sql)
 
     def read_state(self, relation: str) -> str:
-        """Return another text once a relation's data have moved. Raise KH006."""
+        """Return a text that changes whenever the relation's data changes. Raise KH006."""
         return self._source.read_state(relation)
 
     def _find_public_pin(self, relation: str) -> PinnedTable | None:
@@ -144,7 +144,7 @@ class PartlyPinnedSource:
 
 
 def make_catalog_of_pinned(policy: Policy) -> Catalog:
-    """Return the catalog of the pinned tables, for reading the ledger.
+    """Return a catalog of only those tables that were pinned, for reading the ledger.
 
     Tables that were never pinned are left out. Raise KH003 to KH007 and KH010.
     """

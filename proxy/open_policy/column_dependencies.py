@@ -1,4 +1,4 @@
-"""The public dependencies between the ledger's columns: which follow from others, by pinned tables or the calendar.
+"""The public dependencies between the ledger's columns, from pinned tables or the calendar.
 
 Guarantee: a dependency holds for every row of every data version, as long as the ledger has the columns' labels. A
 label has the digest of the pinned data, or the derivation and its base column. Labels that the current catalog does
@@ -20,7 +20,7 @@ from planner.values.datetimes import extract_part, truncate_to_unit
 
 
 def find_all_dependencies(catalog: Catalog) -> Knowledge:
-    """Return the catalog's dependencies between labels, as a function of the ledger's table and its labels."""
+    """Return a function that finds the dependencies between labels of a ledger's table."""
 
     @lru_cache(maxsize=256)
     def find_dependencies(table: str, columns: frozenset[str]) -> Sequence[Dependency]:
@@ -38,7 +38,7 @@ def find_all_dependencies(catalog: Catalog) -> Knowledge:
 
 
 def _compose_pinned(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) -> Iterator[Dependency]:
-    """Yield dependencies of looked-up columns on a derived key's base column, by composing lookup and derivation."""
+    """Yield dependencies of looked-up columns on a derived key's base column, through both steps together."""
     for last in pinned:
         for first in calendar:
             if last.base == first.determined:
@@ -47,7 +47,7 @@ def _compose_pinned(pinned: Sequence[Dependency], calendar: Sequence[Dependency]
 
 
 def _find_pinned(label: str, table: Table, catalog: Catalog) -> Iterator[Dependency]:
-    """Yield the looked-up column of that label, if the pinned data in force has it."""
+    """Yield the dependency of the looked-up column with this label, if the current pinned data has it."""
     for public in catalog.public_tables:
         at = label.find(f"={public.name}.")
         if at < 0 or public.digest not in label:
@@ -65,7 +65,7 @@ def _find_pinned(label: str, table: Table, catalog: Catalog) -> Iterator[Depende
 
 
 def _list_lookups(source: str, table: Table, catalog: Catalog) -> Iterator[tuple[Column, Column]]:
-    """Yield the columns that are looked up by `source`, each with the private column at the start of its lookups."""
+    """Yield the columns that `source` looks up, each with the private column from which the lookup starts."""
     for public in catalog.public_tables:
         for found in public.columns:
             for key in public.columns:
@@ -84,7 +84,7 @@ def _list_lookups(source: str, table: Table, catalog: Catalog) -> Iterator[tuple
 
 
 def _list_names(column: Column) -> tuple[str, ...]:
-    """Return the ledger's possible names of a base column: its own name, or its label if a join renames it."""
+    """Return the names that the ledger may use for a base column: its own, or its label if a join renames it."""
     return tuple(dict.fromkeys((column.ledger, column.label)))
 
 
@@ -98,7 +98,7 @@ def _look_up_key(public: PublicTable, found: str, *, key: Column, base: Column, 
 
 
 def _find_calendar_dependencies(table: Table, columns: frozenset[str]) -> Iterator[Dependency]:
-    """Yield the dependencies of columns derived from a time, such as a month, on finer ones or on the time itself."""
+    """Yield dependencies of columns derived from a time, such as a month, on finer columns or the time itself."""
     for base in table.columns:
         if base.domain is None or base.label not in columns:
             continue
@@ -139,7 +139,7 @@ def _derive_value(derivation: Derivation, moment: datetime) -> Value:
 
 
 def _count_times(derivation: Derivation, value: Value, *, step: str | None) -> int | None:
-    """Return the number of times, one `step` apart, that have this derived value. Return None if it is unknown."""
+    """Return how many times, one `step` apart, have this derived value, or None if unknown."""
     part = "day" if derivation.function == "date" else derivation.part
     if derivation.function == "extract":
         if part != "year" or not isinstance(value, int):

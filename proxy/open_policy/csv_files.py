@@ -1,7 +1,7 @@
-"""The format of a policy's CSV files, which `keyhole check` detects once and pins.
+"""The format of a policy's CSV files. `keyhole check` detects the format once, and pins it.
 
-It is detected again only if the first line of a file names other columns. Otherwise the format and the columns' types
-stay as the owner confirmed them.
+The format is detected again only if a file's first line names other columns. Otherwise the format and the columns'
+types stay as the owner confirmed them.
 """
 
 import json
@@ -30,7 +30,7 @@ _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 
 
 class _Reading(Protocol):
-    """The methods of a source that this needs."""
+    """The methods of a source that this module needs."""
 
     def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return the columns of a relation. Raise KH006."""
@@ -40,16 +40,16 @@ class _Reading(Protocol):
 
 
 def pin_files(policy: Policy, source: _Reading, before: Pins) -> Pins:
-    """Return the pins with the format of every CSV file that the policy names. Raise KH006 and KH014."""
+    """Return the pins with the format of each CSV file in the policy added. Raise KH006 and KH014."""
     forms = {name: find_form(policy, name, source, before.get_csv_file(name)) for name in policy.tables}
     files = ((name, form) for name, form in forms.items() if form is not None)
     return replace(before, files=tuple((name, _apply_declared_types(policy, name, form)) for name, form in files))
 
 
 def find_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None) -> CsvFile | None:
-    """Return the format of a table's CSV file. It is the known one if the first line still names the same columns.
+    """Return the format of a table's CSV file, or None if the table is not a CSV file.
 
-    Return None for a table that is no CSV file. Raise KH006 and KH014.
+    The `known` format is kept if the first line still names the same columns. Raise KH006 and KH014.
     """
     if not _is_csv(policy, name):
         return None
@@ -71,7 +71,7 @@ def _is_csv(policy: Policy, name: str) -> bool:
 
 
 def _apply_declared_types(policy: Policy, name: str, file: CsvFile) -> CsvFile:
-    """Return the file with the declared column types of the policy instead of the types found in its rows."""
+    """Return the file's format with the column types that the policy declares, not those found in rows."""
     declared = {column: section.type for column, section in policy.tables[name].columns.items() if section.type}
     return replace(file, columns=tuple((column, declared.get(column, kind)) for column, kind in file.columns))
 
@@ -138,10 +138,10 @@ def _read_file_form(relation: str, file: str, source: _Reading) -> CsvFile:
 
 
 def _has_quotes(relation: str, pattern: str, marks: Set[str], source: _Reading) -> bool:
-    """Return True if a quotation mark stands anywhere in the files.
+    """Return True if the files contain any quotation mark.
 
-    If there is none, quoting is switched off: a later unclosed quotation mark would otherwise swallow the rows after
-    it.
+    Without quotation marks, quoting is switched off. Otherwise one unclosed quotation mark in a later file would hide
+    the rows after it.
     """
     lines = (
         f"read_csv({pattern}, auto_detect = false, header = false, delim = '\x1f', quote = '', escape = '', "

@@ -1,4 +1,4 @@
-"""The public data version of a table, which follows from the policy's `refresh` and the owner's declarations."""
+"""The public data version of a table. It follows from the policy's `refresh` and the owner's declarations."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,10 +14,10 @@ from proxy.open_policy.service_refusals import refuse_unrefreshed_table
 
 
 def find_data_version(table: Table, *, now: datetime, pins: Pins) -> str:
-    """Return the name of the data version for a question asked at the moment `now`.
+    """Return the name of a table's data version for a question that is asked at `now`.
 
-    Guarantee: the result depends on the policy, the clock and `keyhole refresh`, never on the data. So asking again
-    does not reveal whether a row arrived. A live table's version is new at every call, so no answer is reused.
+    Guarantee: the result depends on the policy, the clock and `keyhole refresh`, never on the data. Asking again
+    therefore does not reveal if a row arrived. A live table's version is new at every call, so no answer is reused.
 
     Raises:
         KeyholeError: KH007 if an explicitly refreshed table was never pinned.
@@ -38,14 +38,14 @@ def find_data_version(table: Table, *, now: datetime, pins: Pins) -> str:
 
 
 def _combine_versions(tables: Sequence[Table], *, now: datetime, pins: Pins) -> str:
-    """Return the version of a join: the versions of its tables, or a new one at every call if one table is live."""
+    """Return the version of a join: its tables' versions together, or a new one each time if one table is live."""
     versions = {one.name: find_data_version(one.bare_table, now=now, pins=pins) for one in tables}
     live = next((version for version in versions.values() if not is_lasting(version)), None)
     return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
 class DataVersions:
-    """The data versions in the pin file, which is read again after `keyhole refresh` has replaced it."""
+    """The data versions in the pin file. The file is read again after `keyhole refresh` has replaced it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -53,13 +53,13 @@ class DataVersions:
         self._pins = Pins()
 
     def find_version(self, table: Table, *, now: datetime) -> str:
-        """Return the data version of `table` at the moment `now`. Raise KH007."""
+        """Return the data version of `table` at the time `now`. Raise KH007."""
         if any(parse_refresh(one.refresh).kind == "explicit" for one in table.stored_tables):
             self._read_pins()
         return find_data_version(table, now=now, pins=self._pins)
 
     def find_pinned_state(self, table: Table, version: str) -> str | None:
-        """Return the pinned state of a table's data in a data version, as `keyhole check` first saw it."""
+        """Return the state of a table's data that `keyhole check` first saw in this version, as text, or None."""
         self._read_pins()
         return self._pins.get_state(table.name, version)
 

@@ -1,6 +1,6 @@
-"""The earlier knowledge of a policy's ledger, from its witness and the pins, to notice a lost or replaced ledger.
+"""The check that a policy's ledger was not lost or replaced, by its witness file and the pins.
 
-Guarantee: an empty ledger replaces one that the policy was charged to only if its owner confirms that.
+Guarantee: if the policy was ever charged to a ledger, an empty ledger replaces it only if the owner confirms that.
 """
 
 from accountant.errors import LedgerBehind, LedgerError, LedgerUnavailable
@@ -15,12 +15,12 @@ _FORGOTTEN = "what was spent beyond it is forgotten, and may be spent again"
 
 
 def find_witness(policy: Policy) -> Witness:
-    """Return the witness of a policy's ledger: keyhole.ledger-witness beside keyhole.toml."""
+    """Return the witness of a policy's ledger: the file keyhole.ledger-witness beside keyhole.toml."""
     return Witness(policy.path.with_suffix(SUFFIX))
 
 
 def can_be_new(policy: Policy) -> bool:
-    """Return True if a new ledger loses nothing: the witness knows no event, or there is no witness and no pin."""
+    """Return True if the ledger may be new: the witness knows no event, or there is neither a witness nor a pin."""
     try:
         mark = find_witness(policy).read()
     except LedgerError:
@@ -29,7 +29,7 @@ def can_be_new(policy: Policy) -> bool:
 
 
 def is_foreign(policy: Policy, ledger: Ledger) -> bool:
-    """Return True if the ledger seems to be another policy's: it knows none of the pinned tables, and has no witness.
+    """Return True if the ledger seems to be another policy's: it knows no pinned table, and has no witness.
 
     A ledger that `keyhole check` opened once knows the tables, even without events. Raise KH007, `LedgerUnavailable`.
     """
@@ -40,7 +40,7 @@ def is_foreign(policy: Policy, ledger: Ledger) -> bool:
 
 
 def find_lost(policy: Policy, ledger: Ledger) -> str | None:
-    """Return what a ledger lacks compared with its witness and the pins, in words, or None if it lacks nothing.
+    """Return in words what the ledger lacks, compared with its witness and the pins, or None.
 
     The ledger was opened with `is_trusted=True`. Raise KH009 if the witness cannot be read.
     """
@@ -60,7 +60,7 @@ def find_lost(policy: Policy, ledger: Ledger) -> str | None:
 
 
 def accept_ledger(policy: Policy, ledger: Ledger) -> None:
-    """Accept the ledger in its current state, on its owner's word, and update the witness. Raise KH009."""
+    """Accept the ledger as it is now, because its owner says so, and update the witness. Raise KH009."""
     try:
         ledger.accept()
     except LedgerError as error:

@@ -1,6 +1,6 @@
-"""The secret from which login parameters of unknown users are derived: a file beside the pins, made once.
+"""The secret for login replies to unknown users: a file beside the pins, created once.
 
-Guarantee: the file is whole or not there, and readable by Keyhole's user alone. Processes that read it at the same time
+Guarantee: the file is complete or missing, and only Keyhole's user can read it. Processes that read it at the same time
 get the same secret.
 """
 
@@ -25,7 +25,7 @@ SUFFIX = ".login-secret"
 
 
 def read_login_secret(policy: Policy) -> bytes:
-    """Return the secret from the file beside the policy's pins, or beside an SQLite ledger. Make a missing file.
+    """Return the secret from its file, beside the policy's pins or an SQLite ledger. Create the file if it is missing.
 
     If no file can be written, the secret is derived from the policy's password verifiers, which are as secret. It then
     changes when they change. Without verifiers it is random and ends with this process.
@@ -43,7 +43,10 @@ def read_login_secret(policy: Policy) -> bytes:
 
 
 def list_secret_folders(policy: Policy, suffix: str) -> Iterator[Path]:
-    """Yield the paths with this suffix that may store the secret or its data, in the order of trial."""
+    """Yield the paths with this suffix where the secret, or data that belongs to it, may be stored.
+
+    Try them in order.
+    """
     path = policy.path.with_suffix(suffix)
     yield path
     url = make_url(find_ledger_url(policy))
@@ -52,7 +55,7 @@ def list_secret_folders(policy: Policy, suffix: str) -> Iterator[Path]:
 
 
 def _make(path: Path) -> None:
-    """Make the file, unless it is there or cannot be made."""
+    """Create the file, unless it exists or cannot be created."""
     with suppress(OSError):
         descriptor, temporary = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)  # readable by its owner alone
         try:

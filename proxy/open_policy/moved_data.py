@@ -1,4 +1,4 @@
-"""A test of whether a table's data changed within a data version, although the owner declared that they do not.
+"""The check if a table's data changed within a data version, although the owner declared that it does not.
 
 The findings depend on private data. Only the owner sees them, by `keyhole check`, the log and a metric. No answer, no
 refusal and no time that an analyst can measure depends on them.
@@ -19,9 +19,9 @@ from proxy.sources.protocol import Source
 
 
 def pin_states(catalog: Catalog, source: Source, pins: Pins, *, now: datetime, confirm: bool) -> tuple[Pins, list[str]]:
-    """Return the pins with the first seen state of each table in its data version, and the tables that changed since.
+    """Add each table's state to the pins, as first seen in its data version. Return the pins, and the changed tables.
 
-    With `confirm` the current state is pinned. A locked table keeps its pin. Raise KH007.
+    With `confirm`, pin the current state instead. A table that is locked keeps its pin. Raise KH007.
     """
     states, moved = [], []
     for table in catalog.tables:
@@ -44,7 +44,7 @@ def pin_states(catalog: Catalog, source: Source, pins: Pins, *, now: datetime, c
 
 @dataclass(slots=True)
 class _FirstState:
-    """A table in one data version, with the state that later ones are compared with (None: not read yet)."""
+    """A table in one data version, with the state to compare later ones with, or None before the first reading."""
 
     version: str
     relation: str
@@ -53,10 +53,10 @@ class _FirstState:
 
 
 class DataWatch:
-    """A periodic check that logs, once for each data version, that a table's data changed within it.
+    """A periodic check that logs once for each data version if a table's data changed within that version.
 
-    It compares with the state pinned for the version. Without one, it compares with the second state that it reads:
-    right after a load the engine's counters may still change.
+    The state is compared with the one pinned for the version. If none is pinned, it is compared with the second state
+    that was read, since the engine's counters may still change right after a load.
     """
 
     def __init__(self, telemetry: Telemetry) -> None:
@@ -64,12 +64,12 @@ class DataWatch:
         self._seen: dict[str, _FirstState] = {}
 
     def find_moved(self, catalog: Catalog) -> Mapping[str, float]:
-        """Map each table to 1 if its data had changed within its version at the last comparison, else to 0."""
+        """Map each table to 1 if its data had changed within its version at the last comparison, and otherwise to 0."""
         seen = self._seen
         return {table.name: float(table.name in seen and seen[table.name].has_moved) for table in catalog.tables}
 
     def compare(self, service: Service) -> None:
-        """Compare the state of every table whose version lasts. Skip tables that cannot be read."""
+        """Compare the state of every table that has a lasting version. Skip tables that cannot be read."""
         seen: dict[str, _FirstState] = {}
         for table in service.catalog.tables:
             try:

@@ -1,4 +1,4 @@
-"""The check of parquet files' columns. Several files of one pattern are read as one table, by column name.
+"""The check of parquet files' columns. The files of one pattern are read as one table, by column name.
 
 Guarantee: a value in the table equals the value in its file. Files of different types are read as a type that holds
 the values of each without loss, or refused by name. That type is pinned like that of any column. And no value of a
@@ -25,16 +25,16 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
 class _Reading(Protocol):
-    """The methods of a source that this needs."""
+    """The methods of a source that this module needs."""
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
         """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
 
 
 def check_parquet_files(policy: Policy, source: _Reading, *, broken: Container[str] = ()) -> None:
-    """Raise KH014 unless every file's columns can be read whatever their values.
+    """Raise KH014 unless every file's columns can be read, whatever their values.
 
-    Every pattern's files must make one table without a loss. Raise KH006 for a missing file.
+    The files of each pattern must form one table without losing any value. Raise KH006 for a missing file.
 
     Parameters:
         broken: tables that cannot be read now. They are not checked.
@@ -73,7 +73,7 @@ def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]
 
 
 def _find_fallible(relation: str, pattern: str, exposed: Container[str], source: _Reading) -> Iterator[Fault]:
-    """Yield faults for columns in a storage form that DuckDB converts, as some values would make it fail."""
+    """Yield a fault for each column in a storage form that DuckDB converts, since some values would make it fail."""
     told = source.read_for_owner(
         relation,
         "SELECT file_name, name, coalesce(num_children, 0), type, CAST(type_length AS integer), precision, "
@@ -88,7 +88,7 @@ def _find_fallible(relation: str, pattern: str, exposed: Container[str], source:
 
 
 def _list_columns(nodes: Iterator[Sequence[object]]) -> Iterator[tuple[str, str | None]]:
-    """Yield the columns of a file, each with its storage form if DuckDB's reader may fail on a value, else None."""
+    """Yield a file's columns, each with its storage form if DuckDB may fail on a value, and otherwise with None."""
     next(nodes)  # all of them
     for _, name, parts, *stored in nodes:
         yield str(name), _describe_fallible(*stored)
@@ -111,7 +111,7 @@ def _describe_fallible(kind: object, length: object, digits: object, meaning: ob
 
 
 def is_lossless(one: str, wide: str) -> bool:
-    """Return True if every value of a DuckDB type is the same in another.
+    """Return True if the type `wide` can hold every value of the DuckDB type `one` unchanged.
 
     >>> is_lossless("INTEGER", "BIGINT"), is_lossless("BIGINT", "DOUBLE"), is_lossless("FLOAT", "DOUBLE")
     (True, False, True)

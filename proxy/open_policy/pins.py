@@ -1,7 +1,7 @@
 """The pin file beside the policy: public tables and key domains as the owner confirmed them.
 
-`keyhole check` calls `pin`. It reads the public tables from the source, compares them with the confirmed ones, and
-writes the file if nothing differs or the owner confirms. Only public data is read here.
+`keyhole check` calls `pin`, which reads the public tables from the source and compares them with the confirmed ones. It
+writes the file if nothing differs, or if the owner confirms the differences. Only public data is read here.
 """
 
 import json
@@ -49,22 +49,22 @@ class PinSource(Protocol):
     """The methods of a source that pinning needs."""
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Keep open a file that is opened for each reader alone. Raise KH008."""
+        """Keep the database file open during the block, if the source opens it only while reading. Raise KH008."""
 
     def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return the columns of a relation. Raise KH006 if there is none."""
 
     def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
-        """Return all rows of a public table; `most` and one if it has more. Raise KH006."""
+        """Return all rows of a public table, or `most` + 1 rows if it has more. Raise KH006."""
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the relation's identity in the source's own catalog. Raise KH006."""
+        """Return the stored tables and files that a relation reads. Raise KH006."""
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
         """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
 
     def read_state(self, relation: str) -> str:
-        """Return a text that changes whenever the relation's data change. Raise KH006."""
+        """Return a text that changes whenever the relation's data changes. Raise KH006."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class PinChange:
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """The result of a check: the catalog in force now, its pins, and every difference that was written."""
+    """The result of a check: the catalog that is now valid, its pins, and all differences that were written."""
 
     catalog: Catalog
     pins: Pins
@@ -89,19 +89,19 @@ class Pinning:
 
 
 def find_pins_path(policy: Policy) -> Path:
-    """Return the pin file of a policy: keyhole.pins.json beside keyhole.toml."""
+    """Return the path of a policy's pin file: keyhole.pins.json beside keyhole.toml."""
     return policy.path.with_suffix(".pins.json")
 
 
 def read_source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str, tuple[SourceColumn, ...]]:
-    """Return the columns that the source has for every table of the policy, by the policy's names. Raise KH006."""
+    """Return the source's columns for each table, by the policy's table names. Raise KH006."""
     return {
         name: source.read_schema(policy.write_relation(name, csv=pins.get_csv_file(name))) for name in policy.tables
     }
 
 
 def read_pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
-    """Return the catalog for serving, on the existing pins. Raise KH002 to KH007 and KH010."""
+    """Return the catalog for serving, made from the existing pins and the source. Raise KH002 to KH007 and KH010."""
     pins = read_pins(find_pins_path(policy))
     with source.hold_open():
         identities = identify_tables(policy, source)
@@ -114,10 +114,10 @@ def read_pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
 
 
 def make_catalog_from_pins(policy: Policy) -> Catalog:
-    """Return the catalog from the pins alone, without the source, for reading the ledger.
+    """Return the catalog made from the pins alone, without the source, for reading the ledger.
 
-    It is not for questions, as the source may differ from the pins by now. Raise KH003 to KH007 and KH010 if the pins
-    do not suffice.
+    Do not answer questions with it, as the source may differ from the pins by now. Raise KH003 to KH007 and KH010 if
+    the pins do not suffice.
     """
     pins = read_pins(find_pins_path(policy))
     for name in policy.private_tables:
@@ -151,7 +151,7 @@ def pin(
     accept: Callable[[Catalog], None] = lambda _: None,
     broken: Container[str] = (),
 ) -> Pinning:
-    """Check a policy against the source, and write the pins, unless `accept` raises a refusal.
+    """Check a policy against the source, and write the pin file unless `accept` raises a refusal.
 
     Everything that was never pinned is pinned. If a public table, key domain, relation or type differs from its pin,
     raise KH007 and write nothing, unless the owner says `confirm`. Raise KH002 to KH007 and KH010.
@@ -180,7 +180,7 @@ def pin(
 
 
 def refresh(policy: Policy, *tables: str, now: datetime, source: PinSource | None = None) -> str:
-    """Declare new data for tables with `refresh = "explicit"`, and return their version, the moment `now`.
+    """Declare new data for tables with `refresh = "explicit"`. Return their new version, which is the time `now`.
 
     Parameters:
         source: the source, if its rows are in files. The current files become the version's. They must have the
@@ -255,9 +255,9 @@ def _copy_table(
 
 
 def list_differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
-    """Return every public table and key domain that is new, changed or gone.
+    """Return all public tables and key domains that are new, changed or missing.
 
-    Private tables that are another relation now, or have a column of another type, are among them.
+    Private tables with another relation, or with a column of another type, are included.
     """
     found: list[PinChange] = []
     old_tables = {table.name: table for table in before.tables}
@@ -300,12 +300,12 @@ def _describe_difference(old: PinnedTable, new: PinnedTable) -> str:
 
 
 def read_pins(path: Path) -> Pins:
-    """Return the pin file at `path`; nothing is pinned if there is none. Raise KH007 for a file that was edited."""
+    """Parse the pin file at `path`. Return empty pins if there is none. Raise KH007 if the file was edited."""
     return _read(path, lambda: path.read_text(encoding="utf-8"))
 
 
 def read_private_pins(path: Path) -> Pins:
-    """Return the pins of private tables alone, without reading the many rows of public tables. Raise KH007."""
+    """Return the pins of private tables, without parsing the many rows of public tables. Raise KH007."""
     return _read(path, lambda: _skip_tables(path))
 
 
@@ -323,7 +323,7 @@ def _read(path: Path, text: Callable[[], str]) -> Pins:
 
 
 def _skip_tables(path: Path) -> str:
-    """Return the text of a pin file after its public tables. Return all of it if `write_pins` did not lay it out.
+    """Return a pin file's text after its public tables, or all of it if `write_pins` did not write it.
 
     The mark of their end is in no value: JSON has no line ends inside a text, and everything in the tables is indented
     further.
@@ -337,7 +337,7 @@ def _skip_tables(path: Path) -> str:
 
 
 def _find_end_of_tables(content: bytes) -> int | None:
-    """Return the position after the public tables. Return None if `write_pins` did not lay the file out."""
+    """Return the position after the public tables, or None if `write_pins` did not write the file."""
     at = content.rfind(_BEHIND_TABLES.encode())
     return at if at >= 0 and content.startswith(_BEFORE_TABLES.encode()) else None
 
@@ -367,7 +367,7 @@ def _replace_file(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def _write(pins: Pins) -> Iterator[str]:
-    """Yield the parts of the file's text: first the public tables, a line for each row, then everything else."""
+    """Yield the file's text in parts: public tables first, with a line for each row, and then everything else."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
     yield _BEFORE_TABLES + "{"
     for number, table in enumerate(pins.tables):
@@ -448,7 +448,7 @@ def _decode_file(written: Mapping[str, Any]) -> CsvFile:
 
 
 def _decode_table(name: str, written: Mapping[str, Any]) -> PinnedTable | None:
-    """Return the table; None if it was edited."""
+    """Return a table from the file, or None if it was edited."""
     columns = tuple(SourceColumn(name=each[0], declared=each[1], nullable=each[2]) for each in written["columns"])
     table = read_pinned_table(name, columns, written["rows"], digest=written["digest"])
     # absent in files of before

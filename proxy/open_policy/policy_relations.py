@@ -1,7 +1,7 @@
-"""The source's relations behind the policy's tables, compared with the pins and with the ledger's names.
+"""The check that the policy's tables are the same relations of the source as in the pins and in the ledger.
 
-Guarantee: no relation of the source is asked under two table names with a budget each. None is asked under another name
-than it was charged under before, unless the owner confirmed that.
+Guarantee: no relation of the source has two table names, each with its own budget. No relation is asked under another
+name than it was charged under before, unless the owner confirmed that.
 """
 
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ Identities = Mapping[str, RelationIdentity]
 
 
 class RelationSource(Protocol):
-    """The methods of a source that this needs."""
+    """The methods of a source that this module needs."""
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the relation's identity in the source's own catalog. Raise KH006."""
+        """Return the stored tables and files that a relation reads. Raise KH006."""
 
 
 def identify_tables(policy: Policy, source: RelationSource) -> Identities:
-    """Return the identity of every table of the policy in the source.
+    """Return, for every table of the policy, the stored tables and files that it reads.
 
-    Raise KH002 if two are one relation, and KH006.
+    Raise KH002 if two tables are the same relation, and KH006.
     """
     identities = {name: source.identify(policy.write_relation(name)) for name in policy.tables}
     for place, fault in find_shared_relations(policy, identities):
@@ -54,13 +54,13 @@ def check_pinned(policy: Policy, identities: Identities, pins: Pins) -> None:
 
 
 def find_exposed_types(policy: Policy, name: str, source: tuple[SourceColumn, ...]) -> dict[str, str]:
-    """Return the source's types of the stored columns that a table exposes, by column name."""
+    """Map each stored column that a table exposes to its type in the source."""
     exposed = list_exposed_names(policy, name)
     return {column.name: column.declared for column in source if column.name in exposed}
 
 
 def check_pinned_types(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> None:
-    """Raise KH007 unless the exposed columns of every private table have the types that were pinned.
+    """Raise KH007 unless the exposed columns of every private table have their pinned types.
 
     A column that was exposed after pinning is not compared.
     """
@@ -95,7 +95,7 @@ def check_names(policy: Policy, identities: Identities, ledger: Ledger) -> None:
 
 
 def remember_names(policy: Policy, pins: Pins, ledger: Ledger) -> None:
-    """Store in the ledger the relations of its tables. Raise KH009."""
+    """Store in the ledger which relations its tables read. Raise KH009."""
     tables: dict[str, set[str]] = {}
     for name in policy.private_tables:
         tables.setdefault(_find_ledger_name(policy, name), set()).update(pins.get_relation(name) or ())

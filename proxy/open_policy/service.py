@@ -45,7 +45,7 @@ OWNER = Analyst(name="owner", verifier="", token_hash=None, per_predicate=None, 
 
 
 class Serving(Protocol):
-    """The provider of the service that answers now."""
+    """The provider of the service that is current."""
 
     @property
     def telemetry(self) -> Telemetry:
@@ -56,10 +56,12 @@ class Serving(Protocol):
 
 
 class Service:
-    """An open policy with everything that answering needs. Safe to share between threads. Close it, or use `with`.
+    """An open policy with everything that is needed to answer. It is safe to share among threads.
 
-    After a reload another service follows it (`open_successor`). It is then retired: it begins no new question, and
-    finishes those under way.
+    Close it, or use `with`.
+
+    After a reload another service takes over (`open_successor`). The old one is then retired: it finishes running
+    questions, and begins no new ones.
     """
 
     def __init__(
@@ -156,8 +158,8 @@ class Service:
     def open_successor(self, policy: Policy) -> "Service":
         """Open the service of a reloaded policy over the same ledger. The caller closes both.
 
-        They share the source if both policies name the same one, as an engine in this process can open a file only
-        once. Earlier failures in the source still count. Raise KH003 to KH010.
+        Both services share the source if their policies name the same one, since an engine in this process can open a
+        file only once. Earlier failures in the source still count. Raise KH003 to KH010.
         """
         source = self._shared.find_next_source(policy)
         try:
@@ -167,13 +169,13 @@ class Service:
             raise
 
     def clashes_with(self, policy: Policy) -> bool:
-        """Return True if the source of `policy` can be opened only after this one's is closed."""
+        """Return True if the source of `policy` can be opened only after this service's source is closed."""
         return self._shared.clashes_with(policy)
 
     def retire(self, then: Callable[[], None]) -> None:
-        """Begin nothing more here, as another service answers from now on.
+        """Begin no new question in this service, because another service has taken over.
 
-        `then` is called when nobody uses this service any more, in the thread of its last user.
+        `then` is called after the last use of this service, in the thread of its last user.
 
         A question that has its turn at the source is finished and committed. One that waits for its turn is refused,
         and spends nothing.
@@ -182,7 +184,7 @@ class Service:
 
     @contextmanager
     def hold_open(self) -> "Iterator[Service]":
-        """Keep this service open while the block runs. Raise KH411 if another service answers by now."""
+        """Keep this service open during the block. Raise KH411 if another service has taken over."""
         with ExitStack() as holding:
             try:
                 holding.enter_context(self._usage.use())
@@ -205,7 +207,7 @@ class Service:
 
     @property
     def dialect(self) -> Dialect:
-        """The SQL of the source."""
+        """The SQL dialect of the source."""
         return self.source.dialect
 
     def find_version(self, table: Table) -> str:
@@ -213,15 +215,18 @@ class Service:
         return self._versions.find_version(table, now=datetime.now(UTC))
 
     def can_read(self, table: Table, version: str) -> bool:
-        """Return True if this version is still the table's, or is live, and the source reads the version's files."""
+        """Return True if this version is still current, or live, and the source reads the version's files."""
         return self._files.are_read(table) and (not is_lasting(version) or version == self.find_version(table))
 
     def follow_versions(self) -> tuple[str, ...]:
-        """Let the source open the files of the current versions. Return the tables for which it cannot. Raise KH007."""
+        """Let the source open the files of the current versions. Return the tables for which this fails.
+
+        Raise KH007.
+        """
         return self._files.find_unread(self.catalog.tables)
 
     def find_pinned_state(self, table: Table, version: str) -> str | None:
-        """Return the pinned state of a table's data in a data version, for the owner alone."""
+        """Return the state of a table's data pinned for a data version, for the owner alone."""
         return self._versions.find_pinned_state(table, version)
 
     def measure_stage(self, stage: Stage) -> AbstractContextManager[None]:
@@ -230,7 +235,10 @@ class Service:
 
     @contextmanager
     def take_turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """Take a turn at the source, and count waiting questions. Raise as `Source.turn`, and KH411."""
+        """Hold a turn at the source during the block, and count waiting questions.
+
+        Raise KH411, and as `Source.take_turn`.
+        """
         with self.telemetry.count_turn(self.source.take_turn(analyst=analyst, timeout_ms=timeout_ms)):
             if self._usage.is_given_up:
                 raise refuse_superseded()
@@ -249,7 +257,7 @@ class Service:
         return found
 
     def report_balances(self, name: str | None) -> BudgetReport:
-        """Return the spent and remaining budget, over everybody or for one analyst. Raise KH401, KH502."""
+        """Return the spent and remaining budget, over all analysts or for one. Raise KH401 and KH502."""
         analyst = OWNER if name is None else self.find_analyst(name)
         try:
             return self.ledger.report_balances(find_limits(self.catalog, analyst), analyst=name)
@@ -257,14 +265,14 @@ class Service:
             raise report_unavailable_ledger() from None
 
     def is_approved(self, question: str) -> bool:
-        """Return True if the owner approved the question of this fingerprint. Raise KH502."""
+        """Return True if the owner has approved the question with this fingerprint. Raise KH502."""
         try:
             return self.ledger.is_approved(question)
         except LedgerError:
             raise report_unavailable_ledger() from None
 
     def find_declined(self, question: str) -> DeclineReason | None:
-        """Return the owner's latest decision against the question of this fingerprint, if it was declined.
+        """Return the owner's latest decision to decline the question with this fingerprint, or None.
 
         Raise KH502.
         """
@@ -289,10 +297,10 @@ def open_ledger(
     can_create: bool = False,
     on_fault: FaultHandler = ignore_fault,
 ) -> Ledger:
-    """Open the ledger that a policy names; a relative SQLite file lies beside the policy.
+    """Open the ledger of a policy. A relative SQLite file is beside the policy.
 
-    `knowledge` gives the public dependencies between columns. If `is_trusted`, the ledger is not compared with its
-    witness and the pins. A missing ledger is made only if `can_create`. Raise KH009, KH016.
+    `knowledge` finds the public dependencies between columns. If `is_trusted`, the ledger is not compared with its
+    witness and the pins. A missing ledger is created only if `can_create`. Raise KH009 and KH016.
     """
     try:
         ledger = Ledger.open(

@@ -8,7 +8,7 @@ from planner.errors import KeyholeError
 
 
 def report_unavailable_ledger() -> KeyholeError:
-    """Return the error for an analyst when the ledger cannot be read or written."""
+    """Return the analyst's error for a ledger that cannot be read or written."""
     return KeyholeError(
         "KH502",
         "the ledger is not available",
@@ -18,7 +18,7 @@ def report_unavailable_ledger() -> KeyholeError:
 
 
 def report_unopened_ledger(error: LedgerError) -> KeyholeError:
-    """Return the error for the owner when the ledger cannot be opened: the first fault, which never quotes data."""
+    """Return the owner's error for a ledger that cannot be opened. It names the first fault, and never data."""
     if isinstance(error, NoLedger | LedgerBehind):
         return report_lost_ledger(error)
     if isinstance(error, StorageFailed):
@@ -32,7 +32,7 @@ def report_unopened_ledger(error: LedgerError) -> KeyholeError:
 
 
 def report_unreadable_ledger(error: LedgerError) -> KeyholeError:
-    """Return the error for the owner when an open ledger fails: the first fault, which never quotes data."""
+    """Return the owner's error for an open ledger that fails. It names the first fault, and never data."""
     if isinstance(error, LedgerBehind):
         return report_lost_ledger(error)
     if isinstance(error, StorageFailed):
@@ -46,7 +46,7 @@ def report_unreadable_ledger(error: LedgerError) -> KeyholeError:
 
 
 def report_failed_storage(error: StorageFailed) -> KeyholeError:
-    """Return the error for the owner if the ledger's storage failed, while its content is not known to be wrong."""
+    """Return the owner's error for a ledger whose storage failed, though its content may be correct."""
     return KeyholeError(
         "KH009",
         "the ledger's storage failed",
@@ -69,7 +69,7 @@ def _choose_hint(error: StorageFailed) -> str:
 
 
 def report_lost_ledger(error: NoLedger | LedgerBehind) -> KeyholeError:
-    """Return the error for the owner if the ledger is missing, or another one is in its place."""
+    """Return the owner's error for a ledger that is missing, or has been replaced by another one."""
     return KeyholeError(
         "KH016",
         f"{error}",
@@ -80,7 +80,7 @@ def report_lost_ledger(error: NoLedger | LedgerBehind) -> KeyholeError:
 
 
 def report_unwritten_witness(file: str, error: OSError) -> KeyholeError:
-    """Return the error for the owner if a ledger is accepted, but its witness cannot be written."""
+    """Return the owner's error for a ledger that was accepted while its witness cannot be written."""
     return KeyholeError(
         "KH009",
         f"{file}, which knows the ledger's last event, cannot be written ({error.strerror})",
@@ -89,7 +89,7 @@ def report_unwritten_witness(file: str, error: OSError) -> KeyholeError:
 
 
 def refuse_superseded() -> KeyholeError:
-    """Return the error for questions about an earlier policy's tables."""
+    """Return the refusal of a question to a service that another one has replaced after a reload."""
     return KeyholeError(
         "KH411",
         "the data owner has changed the tables",
@@ -99,7 +99,7 @@ def refuse_superseded() -> KeyholeError:
 
 
 def refuse_unknown_analyst(name: str, catalog: Catalog) -> KeyholeError:
-    """Return the refusal of a name that is not in the policy."""
+    """Return the refusal of an analyst's name that is not in the policy."""
     known = ", ".join(analyst.name for analyst in catalog.analysts) or "none"
     return KeyholeError("KH401", f'there is no analyst "{name}"', detail=f"The policy has: {known}.")
 

@@ -1,7 +1,7 @@
 """The folder beside the pins in which each serving process has a file that names the pins it uses.
 
-Guarantee: a process counts only while it lives. It holds a lock on its file, which the system releases at its end. The
-next reader removes the file of a process that was killed.
+Guarantee: a process is counted only while it runs. It holds a lock on its file, which the system releases when the
+process ends. The next reader removes the file of a killed process.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ _LOOK_S = 0.05  # between looks of `keyhole refresh`, whose owner waits
 
 @dataclass(frozen=True, slots=True)
 class Followers:
-    """The numbers of serving processes that use the newest pins, and that have not reported them yet.
+    """How many serving processes use the newest pins, and how many have not reported them yet.
 
     `unread_tables` are tables of which some process cannot read the current version.
     """
@@ -38,7 +38,7 @@ def find_serving_folder(policy: Policy) -> Path:
 
 
 def identify_pins(path: Path) -> str:
-    """Return a name for the current state of the pin file, "" if there is none. A change replaces the file."""
+    """Return a name for the current content of the pin file, or "" if there is no file."""
     with suppress(FileNotFoundError):
         found = path.stat()
         return f"{found.st_ino} {found.st_mtime_ns}"
@@ -46,13 +46,13 @@ def identify_pins(path: Path) -> str:
 
 
 class Announcement:
-    """One process's file in the folder."""
+    """One serving process's file in the folder."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def write(self, *, pins: str, unread: tuple[str, ...]) -> None:
-        """Write the pins that this process uses, and the tables whose version it cannot read. Raise OSError."""
+        """Write which pins this process uses, and the tables whose current version it cannot read. Raise OSError."""
         content = json.dumps({"pins": pins, "unread": list(unread)}).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, content, 0)
@@ -60,7 +60,7 @@ class Announcement:
 
 @contextmanager
 def announce(folder: Path) -> Iterator[Announcement]:
-    """Register this process as serving while the block runs. Raise OSError."""
+    """Register this process as serving during the block. Raise OSError."""
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / f"{uuid4().hex}{_PROCESS}"
     descriptor = os.open(path.with_suffix(".new"), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
@@ -74,7 +74,7 @@ def announce(folder: Path) -> Iterator[Announcement]:
 
 
 def wait_for_processes(folder: Path, *, pins: str, seconds: float) -> Followers:
-    """Wait until every serving process uses these pins, at most `seconds`. Return the counts."""
+    """Wait until every serving process uses these pins, for at most `seconds`. Return the counts."""
     until = time.monotonic() + seconds
     while True:
         said = list(_read_living(folder))
@@ -104,7 +104,7 @@ def _read_living(folder: Path) -> Iterator[dict[str, object]]:
 
 
 def _parse(content: bytes) -> dict[str, object]:
-    """Return the report of a process. Return an empty one while the process is writing it."""
+    """Parse a process's report. Return an empty one while the process is still writing it."""
     with suppress(ValueError):
         said = json.loads(content)
         return said if isinstance(said, dict) else {}

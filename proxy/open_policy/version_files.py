@@ -1,4 +1,4 @@
-"""The declared files of each lasting data version, compared with the files that the source reads.
+"""The check that the source reads the declared files of each lasting data version.
 
 Guarantee: for a table with rows in files, all processes that share the pins read the same files under one version's
 name. The files are those pinned by `keyhole refresh` or `keyhole check`, else those that the first process read. A
@@ -25,10 +25,10 @@ _SUFFIX = ".files"
 
 
 class Files(Protocol):
-    """The methods of a source that this needs."""
+    """The methods of a source that this module needs."""
 
     def read_files(self, relation: str) -> str | None:
-        """Return the files that a relation is read from; None if a server keeps the rows. Raise KH006 and KH008."""
+        """Return the files that hold a relation's rows, or None for a database server. Raise KH006 and KH008."""
 
     def read_state(self, relation: str) -> str:
         """Return the relation's current files. Raise KH006 and KH008."""
@@ -38,17 +38,19 @@ class Files(Protocol):
 
 
 class Watched(Protocol):
-    """The events for the operator."""
+    """The events that are reported to the operator."""
 
     def note_undeclared_files(self, table: str, *, version: str) -> None:
         """Report that a table's files are not those of its version."""
 
 
 class VersionFiles:
-    """The check that a source reads the files of each version. It lets the source open them if needed. Safe to share.
+    """The check that a source reads the files of each version, or opens them if needed.
+
+    It is safe to share among threads.
 
     Parameters:
-        folder: where processes record the first read files of a version. It is made when needed.
+        folder: where processes record the files that a version's first reader read. It is created when needed.
     """
 
     def __init__(self, source: Files, versions: DataVersions, *, folder: Path, watched: Watched) -> None:
@@ -61,14 +63,14 @@ class VersionFiles:
         self._followed: dict[str, str] = {}
 
     def are_read(self, table: Table) -> bool:
-        """Return True if the source reads the files of the table's current version; for a join, of each table.
+        """Return True if the source reads the files of the table's current version. A join needs this for each table.
 
-        A source with other files open first opens the current ones. Raise KH007.
+        If the source has other files open, let it open the current ones first. Raise KH007.
         """
         return not self.find_unread(table.stored_tables)
 
     def find_unread(self, tables: Iterable[Table]) -> tuple[str, ...]:
-        """Find the tables whose version the source cannot read, by name. Raise KH007."""
+        """Return the names of tables whose current version the source cannot read. Raise KH007."""
         found = []
         for table in tables:
             version = self._versions.find_version(table.bare_table, now=datetime.now(UTC))
@@ -117,7 +119,7 @@ class VersionFiles:
         return self._first_read[place]
 
     def _claim(self, table: str, version: str, state: str) -> str:
-        """Record the first read files of a version, unless another process has. Return the recorded files."""
+        """Record the files of a version, unless another process has done so. Return the recorded files."""
         of_table = sha256(table.encode()).hexdigest()[:32]
         path = self._folder / f"{of_table}-{sha256(version.encode()).hexdigest()[:32]}{_SUFFIX}"
         with suppress(OSError):

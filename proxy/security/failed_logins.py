@@ -1,4 +1,4 @@
-"""The limit on wrong tokens and passwords: one count for REST and PostgreSQL's port of one process.
+"""The limit on wrong tokens and passwords, counted together for REST and the PostgreSQL port of one process.
 
 Guarantee: a network (an address, or the first 64 bits of an IPv6 address) may have at most `per_minute` wrong tokens
 looked at. The same holds for wrong passwords of each user, and ten times as many for all users and tokens together. As
@@ -17,18 +17,18 @@ _NOBODY = ""  # a wrong token names no user
 
 
 class FailedLogins:
-    """The counts of recent failed logins, for one event loop: no method waits or locks."""
+    """The counters of recent failed logins. Use them from one event loop, since no method waits or locks."""
 
     def __init__(self, per_minute: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._of_users = RateLimit(per_minute, clock=clock)
         self._of_networks = RateLimit(per_minute * ALL_USERS, clock=clock)
 
     def get_wait_s(self, network: str, *, user: str = _NOBODY) -> int:
-        """Return the whole seconds until another token, or another password of a user, is checked; 0 if at once."""
+        """Return the seconds until another token, or another password of this user, may be tried; 0 if now."""
         return max(self._of_users.get_wait_s(_join_name(network, user)), self._of_networks.get_wait_s(network))
 
     def note_failure(self, network: str, *, user: str = _NOBODY) -> None:
-        """Note that a token, or a password of a user, was wrong."""
+        """Count a wrong token, or a wrong password of this user."""
         self._of_users.count_if_allowed(_join_name(network, user))
         self._of_networks.count_if_allowed(network)
 

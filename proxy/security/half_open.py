@@ -1,4 +1,4 @@
-"""TLS that can end in one direction first, as TCP can: a client that has sent everything still gets its answers.
+"""TLS that can end in one direction first, as TCP can. A client that has stopped sending still gets its answers.
 
 asyncio closes both directions when the client's TLS goodbye (close_notify) or the end of its TCP stream (FIN) comes.
 """
@@ -10,11 +10,11 @@ from typing import Any
 
 
 class HalfOpenTls(ssl.SSLObject):
-    """TLS for asyncio that hides the end of the client's bytes from it.
+    """TLS for asyncio that does not tell asyncio when the client stops sending.
 
-    The end is reported to `on_end` after all bytes.
+    The end is reported to `on_end`, after all bytes were read.
 
-    `is_cut` is True once the TCP connection brings nothing more.
+    `is_cut` is True once no more bytes can arrive on the TCP connection.
     """
 
     is_cut = False
@@ -22,7 +22,7 @@ class HalfOpenTls(ssl.SSLObject):
     _has_ended = False
 
     def read(self, *wanted: Any) -> bytes:
-        """Return the bytes that have come. Raise SSLWantReadError if there are none, even if no more will come."""
+        """Return the bytes that have arrived. Raise SSLWantReadError if there are none, even if no more can arrive."""
         try:
             got = super().read(*wanted)
         except ssl.SSLWantReadError:
@@ -35,7 +35,7 @@ class HalfOpenTls(ssl.SSLObject):
         return got
 
     def notify_at_end(self, on_end: Callable[[], object]) -> None:
-        """Call `on_end` when the client's bytes end, or at once if they have ended already."""
+        """Call `on_end` when the client stops sending, or at once if it already has."""
         self.on_end = on_end
         if self._has_ended:
             on_end()
@@ -67,15 +67,15 @@ class DelayedEnd(asyncio.BufferedProtocol):
     # --- asyncio's side
 
     def get_buffer(self, sizehint: int) -> Any:
-        """Return room for the next bytes."""
+        """Return a buffer for the next bytes."""
         return self._inside.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take bytes that have come."""
+        """Process bytes that have arrived."""
         self._inside.buffer_updated(nbytes)
 
     def eof_received(self) -> bool:
-        """Note that nothing more comes. The other direction stays open until this side is closed."""
+        """Note that no more bytes arrive. The other direction stays open until this side is closed."""
         self._session.is_cut = True
         if self._is_released:
             return bool(self._inside.eof_received())
@@ -83,7 +83,7 @@ class DelayedEnd(asyncio.BufferedProtocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the connection is over."""
+        """Note that the connection has ended."""
         self._inside.connection_lost(exc)
 
     def pause_writing(self) -> None:

@@ -1,4 +1,4 @@
-"""Login replies to unknown users, which look like the replies to users whom the policy knows.
+"""Login replies for unknown users, which look like the replies for users in the policy.
 
 Guarantee: the salt and iteration count of an unknown name stay when others join, leave or change, as a known user's do.
 Only if analysts have different counts may a name get another count, and with it another salt, as after a change of
@@ -17,20 +17,20 @@ SECRET_BYTES = 32  # as long as the SHA-256 that it is the key of
 
 
 class MockUsers:
-    """The login replies to unknown users, made from the bytes `secret`, which are random unless given."""
+    """The maker of login replies for unknown users, from the bytes `secret`, which are random unless given."""
 
     def __init__(self, secret: bytes | None = None) -> None:
         self._secret = secrets.token_bytes(SECRET_BYTES) if secret is None else secret
 
     def make_key(self, purpose: bytes) -> bytes:
-        """Return a key for another purpose, which reveals nothing of the secret.
+        """Return a key for another purpose, which reveals nothing about the secret.
 
         One secret and one purpose always give the same key.
         """
         return hmac_digest(self._secret, b"key\0" + purpose, "sha256")
 
     def make_verifier(self, user: str, analysts: Sequence[Analyst]) -> Verifier:
-        """Return a verifier that nobody's password fits."""
+        """Return a password verifier for an unknown user, which no password fits."""
 
         def rank(analyst: Analyst) -> bytes:
             return hmac_digest(self._secret, b"like\0" + user.encode() + b"\0" + analyst.name.encode(), "sha256")

@@ -6,7 +6,7 @@ _V6_NETWORK_BITS = 64  # the prefix of one subscriber, who has all of its addres
 
 
 def find_network(address: str) -> str:
-    """Return the network that counts for an address: the address itself, or an IPv6 address's first 64 bits."""
+    """Return the network under which an address is counted: the address itself, or the first 64 bits of IPv6."""
     try:
         known = ip_address(address.partition("%")[0])
     except ValueError:

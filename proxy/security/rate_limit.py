@@ -9,10 +9,10 @@ MOST_NAMES = 10_000  # some megabytes; limits per address do not stop a sender w
 
 
 class RateLimit:
-    """A limit of `per_minute` requests at once for each name, and as many again in every minute after that.
+    """A limit of `per_minute` requests at once for each name, refilled at the same number per minute.
 
-    Guarantee: memory stays bounded. Beyond `most_names` the name with the oldest request is forgotten; its bucket is
-    the fullest. For one event loop: no method waits or locks.
+    Guarantee: memory stays bounded. Beyond `most_names`, the name with the oldest request is forgotten, since its
+    bucket is the fullest. Use this from one event loop, since no method waits or locks.
     """
 
     def __init__(
@@ -24,12 +24,12 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name: tokens left, when that was
 
     def get_wait_s(self, name: str) -> int:
-        """Return the whole seconds until the name's next request is allowed; 0 if it is now. Count nothing."""
+        """Return the seconds until the name's next request is allowed; 0 if now. Count nothing."""
         left = self._count_tokens(name)
         return 0 if left >= 1 else max(1, math.ceil((1 - left) * 60 / self._most))
 
     def count_if_allowed(self, name: str) -> int:
-        """Return `get_wait_s`, and count a request of the name if it is allowed now."""
+        """Count a request of the name if it is allowed now. Return the seconds to wait, as `get_wait_s` does."""
         wait = self.get_wait_s(name)
         if wait == 0:
             self._buckets[name] = (self._count_tokens(name) - 1, self._clock())

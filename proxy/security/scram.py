@@ -29,12 +29,12 @@ _NOT_AUTHORISED = "28000"
 
 
 class AuthenticationFailed(Exception):
-    """The proof does not fit the verifier, or there is no such user. The error does not say which."""
+    """The error for a proof that does not fit the verifier, or for an unknown user. It does not say which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """The data that a server keeps instead of a password."""
+    """The data that a server stores instead of a password."""
 
     iterations: int
     salt: bytes
@@ -53,7 +53,7 @@ class Verifier:
 
     @staticmethod
     def make_mock(user: str, *, secret: bytes, iterations: int) -> "Verifier":
-        """Return a verifier that nobody's password fits. The same user and `secret` always give the same one.
+        """Return a verifier that no password fits. The same user and `secret` always give the same one.
 
         Another iteration count gives another verifier, as if the password had been set again.
         """
@@ -69,7 +69,7 @@ class Verifier:
 
 
 def make_verifier(password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> str:
-    """Return the verifier of a password, as PostgreSQL stores it. `salt` is random unless given."""
+    """Return a password's verifier in PostgreSQL's form. `salt` is random unless given."""
     salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
     salted = pbkdf2_hmac("sha256", _normalise_password(password), salt, iterations)
     stored_key = sha256(hmac_digest(salted, b"Client Key", "sha256")).digest()
@@ -77,12 +77,12 @@ def make_verifier(password: str, *, salt: bytes | None = None, iterations: int =
 
 
 def check_password(password: str, known: Verifier) -> bool:
-    """Return True if a verifier belongs to a password. The verifier's iteration count decides how much work this is."""
+    """Return True if a verifier belongs to a password. Its iteration count decides the computing time."""
     return compare_digest(str(known), make_verifier(password, salt=known.salt, iterations=known.iterations))
 
 
 class ScramServer:
-    """One SCRAM exchange: client-first, server-first, client-final, server-final.
+    """The server's side of one SCRAM exchange: client-first, server-first, client-final, server-final.
 
     `mocked` is True if there is no such user. The exchange then goes on and fails at its end. `end_point` is the hash
     of the server's certificate; it is None without TLS, when there is nothing to bind to. `nonce` is random unless a
@@ -174,7 +174,7 @@ def _decode_message(message: bytes) -> str:
 
 
 def _normalise_password(password: str) -> bytes:
-    """Apply SASLprep (RFC 4013) to a password. Like PostgreSQL and libpq, keep a password that it forbids."""
+    """Apply SASLprep (RFC 4013) to a password. If SASLprep forbids it, keep it, as PostgreSQL and libpq do."""
     try:
         return _apply_saslprep(password).encode()
     except ValueError:

@@ -1,4 +1,4 @@
-"""The certificate of both endpoints, read from the policy's files and read again when they change.
+"""The TLS certificate of both endpoints, read from the policy's files, and again when they change.
 
 Guarantee: TLS 1.2 or newer, without compression, renegotiation or resumed sessions. Unusable files never replace a
 usable certificate.
@@ -34,7 +34,7 @@ _State = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The inputs of a handshake, as they were when the files were read.
+    """The inputs of a TLS handshake, from the files as they were when read.
 
     `context` is for PostgreSQL. `http` is for REST, which asks nobody for a certificate. Both know the other's protocol
     too. This separates a client that was led to the wrong port from a client that names no protocol. `end_point` is the
@@ -50,7 +50,10 @@ class Credentials:
 
 
 class Tls:
-    """The opened `[server.tls]` of a policy, for one event loop. Raises KH012 if the files cannot be used."""
+    """The TLS settings `[server.tls]` of an open policy, for one event loop.
+
+    Raise KH012 if the files cannot be used.
+    """
 
     def __init__(self, policy: Policy, section: TlsSection) -> None:
         self.required = section.require
@@ -62,11 +65,11 @@ class Tls:
 
     @classmethod
     def open_from_policy(cls, policy: Policy) -> "Tls | None":
-        """Return the policy's certificate; None if it has no `[server.tls]`. Raise KH012."""
+        """Open the policy's TLS settings, or return None if it has no `[server.tls]`. Raise KH012."""
         return None if policy.server.tls is None else cls(policy, policy.server.tls)
 
     def read_credentials(self) -> Credentials:
-        """Return the credentials of the next handshake. Read the files again if one of them has changed."""
+        """Return the credentials for the next handshake. Read the files again if one of them has changed."""
         found = self._credentials
         if self._read_file_identities() != self._state:
             self.reload()
@@ -181,7 +184,7 @@ class Tls:
 
 
 def hash_certificate(certificate: x509.Certificate) -> bytes | None:
-    """Return the certificate's hash by RFC 5929.
+    """Return the certificate's hash for channel binding (RFC 5929), or None if its signature has none.
 
     It uses the hash function of the certificate's signature, but SHA-256 in place of MD5 and SHA-1.
     """

@@ -1,10 +1,10 @@
-"""The one exception of the protocol core: the peer broke the protocol, and the connection must end."""
+"""The error of the protocol core: the peer broke the protocol, and the connection must be closed."""
 
 
 class ProtocolViolation(Exception):
-    """A violation of the protocol by the peer. It never has the peer's bytes.
+    """The error for a peer that breaks the protocol. Its text never contains the peer's bytes.
 
-    `sqlstate` is for the FATAL report before the connection is closed.
+    `sqlstate` is the code of the FATAL error that is sent before the connection is closed.
     """
 
     def __init__(self, message: str, *, sqlstate: str = "08P01") -> None:
