@@ -341,6 +341,10 @@ SELECT country FROM sales WHERE quantity = 'many' GROUP BY country HAVING count(
 --> KH212 'many'
 SELECT country FROM sales WHERE invoice_date > 'tomorrow' GROUP BY country HAVING count(*) > 5
 --> KH212 'tomorrow'
+SELECT country FROM sales WHERE invoice_date - '2010-12-01' > interval '7 days' GROUP BY country HAVING count(*) > 5
+--> KH205 invoice_date - '2010-12-01'
+SELECT ward FROM visits GROUP BY ward HAVING avg(day - '2010-12-01') > 5
+--> KH212 '2010-12-01'
 SELECT country FROM sales WHERE stock_code LIKE 'a\' GROUP BY country HAVING count(*) > 5
 --> KH212 'a\'
 SELECT country FROM sales WHERE quantity = $1 GROUP BY country HAVING count(*) > 5

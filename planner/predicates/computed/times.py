@@ -79,6 +79,8 @@ def subtract_times(left: RowTerm, right: RowTerm) -> RowTerm:
 
 def shift_time(time: RowTerm, by: RowTerm, sign: int) -> RowTerm:
     """Return the term for a date plus days, or a moment plus a duration; minus, if `sign` is -1."""
+    if by.kind not in (TermKind.WHOLE, TermKind.LENGTH):
+        raise NoTermError
     by = by if sign > 0 else negate(by)
     if by.kind is TermKind.WHOLE and time.kind is TermKind.DAY:
         return add(time, by, kind=TermKind.DAY)
