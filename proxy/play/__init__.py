@@ -1,6 +1,6 @@
-"""The playground: a game about a made-up building.
+"""The playground: a game about an invented building.
 
-It reads no data except a table that `keyhole play --policy` hands it.
+The only real data is the table of `keyhole play --policy`, if an owner starts it so.
 
 May refuse: nothing; what it is asked wrongly it says by itself, and pages pass it on.
 May import: nothing else of proxy.

@@ -1,4 +1,4 @@
-"""The least tolerance that an epsilon pays for, for a threshold question, a ranking and an alarm.
+"""The smallest tolerance that an epsilon allows, for a threshold question, a ranking and an alarm.
 
 References: docs/proofs/optimal_test.md, docs/proofs/ranking.md, docs/proofs/alarm.md.
 """
@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 
 @lru_cache(maxsize=256)
 def find_affordable_test(epsilon: Fraction) -> FunctionalTest:
-    """Return the threshold test of least tolerance that an epsilon pays for.
+    """Return the threshold test with the smallest tolerance that costs at most `epsilon`.
 
     Raises:
         ValueError: an epsilon that is too small for any.
@@ -42,7 +42,9 @@ def find_affordable_test(epsilon: Fraction) -> FunctionalTest:
 
 @lru_cache(maxsize=256)
 def find_affordable_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibration:
-    """Return the ranking of least tolerance that an epsilon pays for. It returns the first of `keys` keys.
+    """Return the ranking with the smallest tolerance that costs at most `epsilon`.
+
+    The ranking returns the first of `keys` keys.
 
     Raises:
         ValueError: an epsilon that is too small for any.
@@ -59,7 +61,7 @@ def find_affordable_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibrati
 
 @lru_cache(maxsize=256)
 def find_affordable_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Regime) -> AlarmCalibration:
-    """Return the alarm of least tolerance that an epsilon pays for, over `looks` looks.
+    """Return the alarm with the smallest tolerance that costs at most `epsilon` over `looks` looks.
 
     Raises:
         ValueError: an epsilon that is too small for any.
@@ -83,7 +85,7 @@ def find_affordable_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Re
 
 
 def _find_least(least: int, calibrate: Callable[[int], Found], fits: Callable[[Found], bool]) -> Found:
-    """Return the calibration with the least tolerance, from `least` on, that fits, found by doubling and halving.
+    """Return the fitting calibration with the smallest tolerance from `least` on, by doubling and bisection.
 
     Wider tolerances cost less.
     """

@@ -50,7 +50,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Attacker(Enum):
-    """An attacker who sees some regions of the building with his own eyes."""
+    """An attacker who sees some regions of the building directly."""
 
     EXTERNAL = "external"
     STUDENT = "student"
@@ -102,7 +102,7 @@ class Localised:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttackedDay:
-    """The attacked Wednesday: where people are by region, and what is known from the days before."""
+    """The attacked Wednesday: each person's region at each tick, and what is known from the days before."""
 
     building: Building
     attacker: Attacker
@@ -125,14 +125,14 @@ class AttackedDay:
         return np.array([self.building.plan.add_up(self.building.counts[:, at], number) for number in self.closed])
 
     def compute_prior(self) -> Floats:
-        """Return the probability of each closed region for a person in one, by tick: shape (regions, ticks)."""
+        """Return the probability that a hidden person is in each closed region, by tick: shape (regions, ticks)."""
         days = [day for day in range(self.building.days_known) if day % DAYS_A_WEEK < WORKING_DAYS]
         known = self.building.known[:, days].sum(axis=1, dtype=np.int64)
         before = np.array([self.building.plan.add_up(known, number) for number in self.closed]) + _NOBODY_BEFORE
         return np.asarray(before / before.sum(axis=0))
 
     def find_region(self, person: int, tick: int) -> int | None:
-        """Return the region of a person, None outside or where the attacker sees the person."""
+        """Return the person's region at a tick, or None if the person is outside or seen by the attacker."""
         room = int(self.building.places[person, tick])
         if room == NOBODY:
             return None
@@ -161,7 +161,7 @@ class PublishedChannel:
     def publish(
         self, counts: Counts, cuts: Sequence[int], noise: Noise, generator: np.random.Generator
     ) -> tuple[list[float | None], list[list[int]]]:
-        """Return the published value of each region, and everything that was released of it.
+        """Return the published value of each region, and all releases behind that value.
 
         A release is a number or a truth value for each tick.
 
@@ -265,7 +265,10 @@ def compute_belief(day: AttackedDay, channel: PublishedChannel, *, victim: int, 
 
 
 def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noise: Noise) -> Localised:
-    """Return how many hidden people are localised over the day, by class of confidence. Every `every`th tick counts."""
+    """Return how many hidden people are localised over the day, by class of confidence.
+
+    Only every `every`th tick is counted.
+    """
     counts, prior, cuts = day.count_closed_regions(), day.compute_prior(), _choose_thresholds(day)
     believed, raised = [0] * len(CONFIDENCES), [0] * len(CONFIDENCES)
     hidden = 0
@@ -289,7 +292,7 @@ def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noi
 
 
 def _make_stay_generator(day: AttackedDay, tick: int) -> np.random.Generator:
-    """Return a generator of how long people stay at a tick. The same tick always gives the same draws."""
+    """Return a random generator for how long people stay. The same tick always gives the same draws."""
     return np.random.default_rng((day.building.seed, tick))
 
 
@@ -306,7 +309,7 @@ def _compute_resalted_likelihood(seen: int, *, most: int) -> Floats:
 
 
 def _choose_thresholds(day: AttackedDay) -> tuple[int, ...]:
-    """Return the thresholds of Keyhole's question about each region: half of what the fire code allows."""
+    """Return the threshold of Keyhole's question about each region: half of the people that the fire code allows."""
     return tuple(day.building.plan.places[number].capacity // 2 for number in day.closed)
 
 

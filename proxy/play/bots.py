@@ -1,6 +1,6 @@
-"""Bots that play the game: each takes the published counts for the true ones, and answers from them.
+"""Bots that play the game: each treats the published counts as the true ones, and answers from them.
 
-They measure how useful a way of publishing is at an epsilon, without the patience of people.
+They measure how useful a way of publishing is at an epsilon, over many rounds.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class BotError:
-    """The distance from the truth in one task, over a number of rounds.
+    """The error of a bot's answers in one task, over a number of rounds.
 
     `middle` is the median, which few bad rounds do not move. In T5 there is also the share of rounds with a wrong
     weekday.

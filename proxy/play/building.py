@@ -1,4 +1,4 @@
-"""A building with people who move about in it, drawn by seed, and the number of people in each room at each tick.
+"""A building with people who move about, drawn by seed, with the number of people in each room at each tick.
 
 It replaces the presence data of the papers, which are private. Students have weekly lectures by a timetable. Some also
 have a place to work in a laboratory. Faculty and staff have an office; visitors come for a meeting. A person in the
@@ -191,7 +191,7 @@ class _Population:
     def draw_day(
         self, weekday: int, lectures: Sequence[Lecture], *, tick_minutes: int, rng: np.random.Generator
     ) -> tuple[Counts, Rooms]:
-        """Draw who is in on a day, and the room of each person at each tick.
+        """Draw who is in the building on a day, and the room of each person at each tick.
 
         The room is `NOBODY` before arrival and after departure.
         """

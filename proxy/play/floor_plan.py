@@ -79,7 +79,7 @@ class PlaceOfPlan:
 
     @property
     def rooms(self) -> slice:
-        """The range of the rooms that it contains."""
+        """The range of numbers of the rooms in this place."""
         return slice(self.start, self.stop)
 
 
@@ -100,7 +100,7 @@ class FloorPlan:
         return self.list_level(Level.REGION)
 
     def list_level(self, level: Level) -> tuple[int, ...]:
-        """Return the numbers of the places of a level."""
+        """Return the numbers of the places at a level."""
         return tuple(number for number, place in enumerate(self.places) if place.level is level)
 
     def list_regions_of_kind(self, kind: RegionKind) -> tuple[int, ...]:
@@ -109,11 +109,11 @@ class FloorPlan:
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
-        """The containment of places, in the form that hierarchical mechanisms take."""
+        """The containment of places, in the form that hierarchical mechanisms use."""
         return Hierarchy(parents=tuple(place.parent for place in self.places))
 
     def add_up(self, of_rooms: npt.NDArray[Any], number: int) -> Counts:
-        """Return the counts of a place, summed from those of rooms (first axis)."""
+        """Return the counts of one place, summed over its rooms (the first axis)."""
         return np.asarray(of_rooms[self.places[number].rooms].sum(axis=0, dtype=np.int64))
 
 

@@ -42,7 +42,7 @@ _KEYHOLE_BESIDE = Fraction(1, 10)  # where a round's way has no epsilon, what Ke
 
 
 class NotAllowedNow(Exception):
-    """The session's state does not allow the request. The message is for the player."""
+    """The error for a request that the session's state does not allow. The message is for the player."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feedback:
-    """The feedback after an answer.
+    """The feedback that a player gets after an answer.
 
     `keys` and `alarm` are Keyhole's answers at the epsilon `compared_epsilon`, which is the round's if it has one.
     `keys_distance` is the error of an answer read from the key set. `counts_answer` is the answer by the published
@@ -104,11 +104,11 @@ class GameSession:
     _begun: int = 0
 
     def is_over(self, now: float) -> bool:
-        """Return True if the time is up, or the player has ended it."""
+        """Return True if the session's time is up, or if the player has ended the session."""
         return self.ended or now - self.began >= SESSION_S
 
     def get_seconds_left(self, now: float) -> float:
-        """Return the seconds until the time is up."""
+        """Return how many seconds of the session remain."""
         return 0.0 if self.ended else max(0.0, SESSION_S - (now - self.began))
 
     def begin_round(self, now: float) -> Round:
@@ -153,7 +153,7 @@ class GameSession:
         return {day: at.publisher.publish(places, day) for day in days}
 
     def answer_round(self, now: float, answer: TaskAnswer) -> Feedback:
-        """Answer the round, which ends it.
+        """Record the player's answer, end the round, and return the feedback.
 
         Raises:
             NotAllowedNow: there is no round, or the time was up before.

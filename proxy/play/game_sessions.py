@@ -1,4 +1,4 @@
-"""All players' sessions in bounded memory: begun, found and forgotten.
+"""All players' game sessions, in bounded memory.
 
 A session holds what was published to it, at most six megabytes if a player looks at every place of every day. At most
 `MOST_SESSIONS` exist at once, and `MOST_PER_PLAYER` of one login. A session that is over is dropped for a new one.
@@ -34,14 +34,14 @@ _MOST_BUILDINGS = 4  # each a dozen megabytes
 
 
 class BuildingCache:
-    """The cache of buildings by seed. It draws one at a time."""
+    """A cache of buildings by seed. Only one building is drawn at a time."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[int, bool], Building] = OrderedDict()
         self._lock = Lock()
 
     def find_played(self, seed: int) -> Building:
-        """Return the building of the game."""
+        """Return the building that is played with this seed."""
         return self._find_building(seed, attacked=False)
 
     def find_attacked(self, seed: int) -> Building:
@@ -85,7 +85,7 @@ class SessionEntry:
 
 
 class GameSessions:
-    """All sessions of a process.
+    """All game sessions of a process.
 
     Parameters:
         clock: returns seconds that only go on; sessions are timed by it.
@@ -140,7 +140,7 @@ class GameSessions:
         return seat
 
     def finish(self, seat: SessionEntry) -> None:
-        """End a session. If it has answered anything, its result is written on the board, once."""
+        """End a session. If the player has answered anything, write the result on the leader board, once."""
         with seat.lock:
             session = seat.session
             session.end(self.clock())
@@ -152,7 +152,7 @@ class GameSessions:
             self.board.add(score, session.trace)
 
     def _make_place(self, player: str) -> None:
-        """Forget sessions that are over, and the player's own oldest if they have as many as anybody may."""
+        """Delete finished sessions, and the player's own oldest one if the player has too many."""
         now = self.clock()
         with self._lock:
             seats = list(self._seats.values())

@@ -45,7 +45,7 @@ _NOON = 12 * 60  # minutes of a day
 
 @dataclass(frozen=True, slots=True)
 class KeySetAnswer:
-    """An answer of Keyhole with its promise.
+    """An answer of Keyhole to a task, with its promise.
 
     `keys` are ticks of the day in T1, and the number of the place in T2. In T3 they are ticks at which slots begin,
     since the first midnight; in T4 and T5, since Monday's. `sql` is how one would ask for it. `read` is the conclusion
@@ -90,7 +90,7 @@ def answer_by_keys(task: GameTask, world: PrivateDays, *, epsilon: Fraction, noi
 
 
 def watch_day(task: GameTask, world: PrivateDays, *, epsilon: Fraction, noise: Noise) -> AlarmAnswer:
-    """Run a monitor's alarm on T1's room and day, with a look at every tick.
+    """Run a monitor's alarm on T1's room and day, with a look at every tick. Return when it rang.
 
     A person who comes and goes raises each of the day's counts by at most one. They lose `epsilon` for all of them
     together.

@@ -34,7 +34,7 @@ class Score:
 
 
 class LeaderBoard:
-    """A leader board in a file, which is made if it is missing.
+    """A leader board in an SQLite file, which is created if it is missing.
 
     Every call opens the file again, so that several processes may share it.
     """
@@ -61,7 +61,7 @@ class LeaderBoard:
             )
 
     def list_best(self, limit: int) -> tuple[Score, ...]:
-        """Return the best results, the best one first. Of equal results the earlier comes first."""
+        """Return the best results, best first. Of equal results, the earlier one comes first."""
         with closing(self._open_database()) as connection:
             found = connection.execute(
                 "SELECT name, points, rounds, seed, ended_at FROM scores ORDER BY points DESC, id LIMIT ?", (limit,)

@@ -1,7 +1,7 @@
-"""A table of one's own in the playground: its counts by place and time, and each way's accuracy on it.
+"""The owner's own table in the playground: its counts by place and time, and each way's accuracy on them.
 
-The counts are exact and private: anybody who sees any of this must be their owner. Noise is drawn again on every
-request and charged to nobody. This is right only as long as nothing of it goes any further.
+The counts are exact and private, so only their owner may see them. Noise is drawn again for every request and charged
+to nobody. This is correct only if the owner shows none of it to others.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class OwnStreams:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedPlace:
-    """The published view of a place: counts, or the times that are keys."""
+    """The published view of one place: its counts, or the times that are keys."""
 
     published: Values | None
     keys: Passed | None
@@ -62,7 +62,7 @@ class PublishedPlace:
 
 @dataclass(frozen=True, slots=True)
 class WayError:
-    """The mean error, over `draws` of noise, of a reader who takes a place's published values for true.
+    """The mean error of a reader who treats a place's published values as true, over `draws` draws of noise.
 
     `mean_error` is the error of a count, None if there are no counts. The others count times. `missed` are above the
     threshold and were not found. `slack` and `wrong` were found but are not above it: `slack` are within the tolerance
@@ -106,7 +106,7 @@ def publish_place(
 
 
 def compare_ways(counts: Counts, *, epsilon: Fraction, threshold: int, noise: Noise) -> WayComparison:
-    """Run every way on one place's counts, at one epsilon. Parameters and errors are those of `publish_place`."""
+    """Run every way of publishing on one place's counts, at one epsilon. Raise as `publish_place`."""
     tolerance = find_affordable_test(epsilon).tolerance
     return WayComparison(
         tolerance,

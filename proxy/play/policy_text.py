@@ -1,4 +1,4 @@
-"""The slider's findings, as sections of a policy that an owner may copy and change."""
+"""The slider's findings as sections of a policy, which an owner may copy and change."""
 
 import math
 
