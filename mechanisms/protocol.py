@@ -62,7 +62,7 @@ class TakenCells:
     Of the axes `whole` they are all values, of the others the key's own. On `axis`, if there is one, a key at place p
     takes the places `taken[p]`. A key that takes none has no value of the reading, or reads the constant `otherwise` in
     place of the sum and its factor. With `most` each cell counts `most // len(taken[p])` times: a mean of fewer cells
-    weighs each more.
+    weighs each more. With `extreme` 1 or -1 the cells are not added up, but the largest or least of them is read.
     """
 
     whole: tuple[int, ...] = ()
@@ -70,6 +70,7 @@ class TakenCells:
     taken: tuple[tuple[int, ...], ...] = ()
     most: int = 0
     otherwise: int | None = None
+    extreme: int = 0
 
     def has_value(self, place: int) -> bool:
         """Return True if a key at a place of the axis has cells, or reads a constant."""
@@ -237,7 +238,8 @@ class FunctionalTest:
     `beside` the value has that noise, too, and `epsilon` is that of the first noise alone. With `cell_noises` the
     value has these alone, and `rate` and `epsilon` are those of the first. With `pair` it compares two means: noises of
     even variants are in the first, those of odd ones in the other, which may err by `other_error` steps. `counted` are
-    the sums of both means' rows.
+    the sums of both means' rows. A value that reads the largest of some cells errs if the noise of any of `candidates`
+    cells is wide.
     """
 
     epsilon: float
@@ -254,6 +256,7 @@ class FunctionalTest:
     pair: MeanPair | None = None
     counted: tuple[int, int] = (0, 0)
     other_error: int = 0
+    candidates: int = 1
 
 
 @dataclass(frozen=True, slots=True)

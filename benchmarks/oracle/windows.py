@@ -162,6 +162,9 @@ def window_statement(drawn: random.Random) -> WindowStatement:
     where = drawn.choice(("", "", "age > 1", "insured", "month >= '2026-02-01'", "level <> 2"))
     if drawn.random() < 0.3:
         return _mean_statement(drawn, table, keys, where, _window(drawn, kind, calendars, others))
+    window = _window(drawn, kind, calendars, others)
+    if window.startswith(("sum(", "avg(")) and drawn.random() < 0.25:
+        window = drawn.choice(("max", "min")) + window[3:]
     return WindowStatement(
         shape=drawn.choice(("plain", "plain", "two levels", "two levels", "named", "named in parts")),
         kept=_KEPT[drawn.choice(keys)] if drawn.random() < 0.3 else "",
@@ -170,7 +173,7 @@ def window_statement(drawn: random.Random) -> WindowStatement:
         where=where,
         own=size if drawn.random() < 0.6 else drawn.choice(sizes),
         size=size,
-        window=_window(drawn, kind, calendars, others),
+        window=window,
         condition=condition.format(
             o=drawn.choice((">", ">=", "<", "<=")),
             s=drawn.choice("><"),

@@ -29,6 +29,7 @@ from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_t
 from mechanisms.keyhole.taken_cells import (
     Weights,
     compare_cells,
+    count_candidates,
     look_up_parts,
     read_cells,
     weigh_noises,
@@ -76,20 +77,27 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
     near, prices = list_task_tolerances(task), _prices(common)
     pairs = {one: noises for one in range(number) if (noises := weigh_pair(common, one)) is not None}
     weights = [() if one in pairs else _weigh_to_plan(common, one) for one in range(number)]
+    candidates = [1 if one in pairs else count_candidates(common, one) for one in range(number)]
 
     def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         if functional in pairs:
             return _estimate_pair_loss(pairs[functional], prices, near[functional], fnr, fpr)
         every = (times * math.ceil(prices[place]) for one in weights[functional] for place, times, _ in one)
+        cells = candidates[functional]
         return find_least_epsilon(
-            sensitivity=max(every, default=1), tolerance=near[functional], fnr=fnr, fpr=fpr, allow_block=False
+            sensitivity=max(every, default=1),
+            tolerance=near[functional],
+            fnr=fnr / cells,
+            fpr=fpr / cells,
+            allow_block=False,
         )
 
     def calibrate_together(shares: Shares) -> Mapping[int, FunctionalTest]:
         rates = [Fraction(0)] * len(common.sensitivities)
         noisy = [one for one in list_mentioned(task) if weights[one]]
         for one in noisy:
-            for place, rate in _find_rates(weights[one], prices, near[one], shares.fnr[one], shares.fpr[one]).items():
+            fnr, fpr = shares.fnr[one] / candidates[one], shares.fpr[one] / candidates[one]
+            for place, rate in _find_rates(weights[one], prices, near[one], fnr, fpr).items():
                 rates[place] = max(rates[place], rate)
         compared = [one for one in list_mentioned(task) if one in pairs]
         for one in compared:
@@ -97,7 +105,7 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
             for place, rate in found.items():
                 rates[place] = max(rates[place], rate)
         known = dict(enumerate(rates))
-        return {one: _test(weights[one], rates, near[one], shares, one) for one in noisy} | {
+        return {one: _test(weights[one], rates, near[one], shares, one, candidates[one]) for one in noisy} | {
             one: pairs[one].make_test(known, near[one], shares.fnr[one], shares.fpr[one]) for one in compared
         }
 
@@ -149,7 +157,8 @@ def find_affordable_tolerance(common: CommonSums, functional: int, *, epsilon: f
         return 0
     ratios = _balance(weights, prices)
     wanted = epsilon / sum(ratio * prices[place] for place, ratio in ratios.items())
-    return max(0, math.ceil(_scaled_reach(weights, ratios, fnr, fpr) / wanted) - 2)
+    cells = count_candidates(common, functional)
+    return max(0, math.ceil(_scaled_reach(weights, ratios, fnr / cells, fpr / cells) / wanted) - 2)
 
 
 def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise) -> Outcome:
@@ -238,14 +247,14 @@ def bound_missed(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
     if test.pair is not None:
         return bound_missed_mean(test, distance)
-    return bound_largest_tail(_kinds(test.cell_noises), test.shift + distance)
+    return min(1.0, test.candidates * bound_largest_tail(_kinds(test.cell_noises), test.shift + distance))
 
 
 def bound_wrong(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
     if test.pair is not None:
         return bound_wrong_mean(test, distance)
-    return bound_largest_tail(_kinds(test.cell_noises), 1 - test.shift - distance)
+    return min(1.0, test.candidates * bound_largest_tail(_kinds(test.cell_noises), 1 - test.shift - distance))
 
 
 @lru_cache(maxsize=256)
@@ -332,6 +341,7 @@ def _test(
     tolerance: int,
     shares: Shares,
     functional: int,
+    candidates: int,
 ) -> FunctionalTest:
     """Return the test at the sums' rates: the least shift that keeps false negatives.
 
@@ -351,8 +361,9 @@ def _test(
         fpr=shares.fpr[functional],
         tolerance=tolerance,
         cell_noises=noises,
+        candidates=candidates,
     )
-    shift = find_largest_reach(_kinds(noises), bare.fnr) - 1
+    shift = find_largest_reach(_kinds(noises), bare.fnr / candidates) - 1
     return replace(bare, shift=shift)
 
 

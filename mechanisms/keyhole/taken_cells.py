@@ -4,6 +4,7 @@ Proof: docs/proofs/cell_readings.md.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,13 +33,15 @@ class _Place:
     """The reading of keys at places of calendars: `step * sum(factors * sums) + constant`, with the noises in it.
 
     The factors are whole numbers without a common divisor. So a mean over five days counts in fifths there, and one
-    over seven days in sevenths elsewhere.
+    over seven days in sevenths elsewhere. Where the largest of `candidates` cells is read, `kinds` are the noises if it
+    is the key's own cell, and if it is another.
     """
 
     factors: tuple[int, ...]
     step: int
     constant: int
-    noises: Weights
+    kinds: tuple[Weights, ...]
+    candidates: int = 1
 
 
 def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]) -> tuple[Integers, Booleans]:
@@ -62,7 +65,7 @@ def compare_cells(common: CommonSums, cut: Cut, values: Integers, shift: int = 0
     calendars, seen = _weigh_places(_zip_parts(common, cut.functional), common.shape)
     bars: dict[tuple[int, ...], int] = {}
     for at, one in seen.items():
-        moved = shift if one.noises else 0
+        moved = shift if any(one.kinds) else 0
         above = cut.cut - moved if cut.above else cut.cut + moved
         bars[at] = max(-LARGEST_VALUE - 1, min(LARGEST_VALUE, (above - one.constant) // one.step))
     bar = _spread(common, calendars, bars)
@@ -82,7 +85,7 @@ def look_up_parts(common: CommonSums, functional: int, sums: Mapping[int, Intege
     """Return each sum of a reading for every key, without its factor, and True for the keys that have cells of it."""
     parts = _zip_parts(common, functional)
     seen = _weigh_places(parts, common.shape)[1].values()
-    weights = (sum(times // one.step * count for _, times, count in one.noises) for one in seen)
+    weights = (sum(times // one.step * count for _, times, count in kind) for one in seen for kind in one.kinds)
     most = LARGEST_VALUE // max(1, max(weights, default=1))
     clipped = {place: np.clip(sums[place], -most, most).reshape(common.shape) for (place, _), _ in parts}
     looked = [_look_up(clipped[place], where) for (place, _), where in parts]
@@ -90,16 +93,17 @@ def look_up_parts(common: CommonSums, functional: int, sums: Mapping[int, Intege
 
 
 def _look_up(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
-    """Return the sum of each key's cells, and if it has any."""
+    """Return the sum of each key's cells, or the largest or least of them, and if it has any."""
+    gather = {0: np.add, 1: np.maximum, -1: np.minimum}[where.extreme].reduce
     if where.whole:
-        values = np.broadcast_to(values.sum(axis=where.whole, keepdims=True), values.shape)
+        values = np.broadcast_to(gather(values, axis=where.whole, keepdims=True), values.shape)
     if where.axis is None:
         return values, np.ones(values.shape, dtype=np.bool_)
     moved = np.moveaxis(values, where.axis, 0)
     read = np.zeros(moved.shape, dtype=np.int64)
     for place, taken in enumerate(where.taken):
         if taken:
-            read[place] = moved[list(taken)].sum(axis=0)
+            read[place] = gather(moved[list(taken)], axis=0)
     there = np.array([bool(taken) for taken in where.taken], dtype=np.bool_)
     shaped = there.reshape([-1 if axis == where.axis else 1 for axis in range(values.ndim)])
     return np.moveaxis(read, 0, where.axis), np.broadcast_to(shaped, values.shape)
@@ -127,9 +131,15 @@ def weigh_parts(parts: Parts, shape: tuple[int, ...]) -> tuple[Weights, ...]:
     Raises:
         Unachievable: a calendar is too long.
     """
-    found = dict.fromkeys(one.noises for one in _weigh_places(parts, shape)[1].values())
+    found = dict.fromkeys(kind for one in _weigh_places(parts, shape)[1].values() for kind in one.kinds)
     found.pop((), None)  # of keys in which everything cancels out: their value is known
     return tuple(found)
+
+
+def count_candidates(common: CommonSums, functional: int) -> int:
+    """Return how many cells may be the one that a functional reads: 1 if it reads no largest or least of cells."""
+    seen = _weigh_places(_zip_parts(common, functional), common.shape)[1]
+    return max((one.candidates for one in seen.values()), default=1)
 
 
 def _zip_parts(common: CommonSums, functional: int) -> Parts:
@@ -166,6 +176,8 @@ def _weigh_at(parts: Parts, at: Mapping[int, int], others: Sequence[int], shape:
     ]
     step = math.gcd(*weighed) or 1
     factors = tuple(one // step for one in weighed)
+    if any(factor and where.extreme for factor, (_, where) in zip(factors, parts, strict=True)):
+        return _Place(factors, step, constant, *_weigh_extreme(parts, factors, step, at, shape))
     counts: dict[tuple[int, int], int] = {}
     for away in product((False, True), repeat=len(others)):
         cells = math.prod(shape[axis] - 1 for axis, one in zip(others, away, strict=True) if one)
@@ -183,7 +195,39 @@ def _weigh_at(parts: Parts, at: Mapping[int, int], others: Sequence[int], shape:
                     named = place, step * int(weight)
                     counts[named] = counts.get(named, 0) + cells * int(number)
     noises = tuple((place, weight, count) for (place, weight), count in sorted(counts.items()))
-    return _Place(factors, step, constant, noises)
+    return _Place(factors, step, constant, (noises,))
+
+
+def _weigh_extreme(
+    parts: Parts, factors: Sequence[int], step: int, at: Mapping[int, int], shape: tuple[int, ...]
+) -> tuple[tuple[Weights, ...], int]:
+    """Return the noises if one cell is the largest, for the key's own cell and for another, and the number of cells."""
+    own: dict[int, int] = {}
+    read: list[tuple[int, int, TakenCells]] = []
+    for factor, ((place, _), where) in zip(factors, parts, strict=True):
+        if factor and where.extreme:
+            read.append((place, factor, where))
+        elif factor and (where.whole or where.axis is not None):
+            read.append((place, 0, where))
+        else:
+            own[place] = own.get(place, 0) + factor
+    if len(read) > 1:
+        raise Unachievable(
+            "the largest or least of several groups is compared with other groups",
+            remedy="Compare it with the group's own counts and sums alone.",
+        )
+    ((place, factor, where),) = read
+    taken = () if where.axis is None else where.taken[at[where.axis]]
+    cells = math.prod(shape[axis] for axis in where.whole) * (len(taken) if where.axis is not None else 1)
+    kinds: list[Weights] = []
+    if where.axis is None or at[where.axis] in taken:
+        alone = own | {place: own.get(place, 0) + factor}
+        kinds.append(tuple((sum_, step * abs(times), 1) for sum_, times in sorted(alone.items()) if times))
+    if cells > len(kinds):
+        both = Counter({(sum_, step * abs(times)): 1 for sum_, times in own.items() if times})
+        both[place, step * abs(factor)] += 1
+        kinds.append(tuple((sum_, times, count) for (sum_, times), count in sorted(both.items())))
+    return tuple(kinds), cells
 
 
 def _places(where: TakenCells, axis: int, own: int, shape: tuple[int, ...]) -> list[int]:

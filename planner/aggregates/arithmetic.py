@@ -179,6 +179,8 @@ def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
     if read.constant or read.key_numbers is not None or read.null_value is not None:
         raise refuse_nonlinear(node, within)
     cells, factor = read_cells(node, within)
+    if cells.extreme and [coefficient > 0 for _, coefficient in read.summands] != [True]:
+        raise refuse_window(node)
     text = write_node(node)
     alone = len(read.summands) == 1 and abs(read.summands[0][1]) == 1
     placed = tuple(

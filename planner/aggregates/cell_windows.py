@@ -30,7 +30,8 @@ from planner.values.datetimes import truncate_to_unit
 from planner.values.expressions import fold_constant
 
 _NEIGHBOURS: Mapping[type[exp.Expr], int] = {exp.Lag: -1, exp.Lead: 1}
-_SUMMED = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead)
+_EXTREMES: Mapping[type[exp.Expr], int] = {exp.Max: 1, exp.Min: -1}
+_READ = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, exp.Max, exp.Min)
 ADDED = (Measure.ROWS, Measure.TOTAL, Measure.UNITS)
 """Measures whose numbers of single groups are added up: a unit of several groups counts in each of them."""
 MOST_TAKEN = 1 << 18
@@ -56,7 +57,7 @@ _PARTS: Mapping[str, Callable[[date], tuple[int, ...]]] = {
 def reads_groups(node: exp.Expr) -> bool:
     """Return True for a sum, mean or neighbour of aggregates, whose rows are groups."""
     node = strip_parentheses(node)
-    if not isinstance(node, exp.Window) or not isinstance(strip_parentheses(node.this), _SUMMED):
+    if not isinstance(node, exp.Window) or not isinstance(strip_parentheses(node.this), _READ):
         return False
     called = strip_parentheses(node.this)
     return any(found is not called for found in called.find_all(exp.AggFunc))
@@ -65,7 +66,7 @@ def reads_groups(node: exp.Expr) -> bool:
 def find_window_argument(node: exp.Window) -> exp.Expr:
     """Return the expression of groups that a window reads. Raise KH204 for a function without one."""
     called = strip_parentheses(node.this)
-    if not isinstance(called, _SUMMED) or isinstance(called.this, exp.Distinct):
+    if not isinstance(called, _READ) or isinstance(called.this, exp.Distinct) or called.args.get("expressions"):
         raise refuse_window(node)
     argument: exp.Expr = called.this
     return argument
@@ -90,7 +91,7 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
         raise refuse_window(node)  # of the WINDOW clause
     window = _Partition(node, within)
     if order is None:
-        if not isinstance(called, exp.Sum | exp.Avg) or node.args.get("spec") is not None:
+        if not isinstance(called, exp.Sum | exp.Avg | exp.Max | exp.Min) or node.args.get("spec") is not None:
             raise refuse_window(node)
         key, whole = window.calendar, window.rest
         taken: _Places = () if key is None else window.peers()
@@ -103,14 +104,15 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
     groups = prod(len(sizes[name]) for name in whole)
     named = None if key is None else key.name
     if not isinstance(called, exp.Avg):
-        return KeyCells(whole, named, taken), Fraction(1)
+        return KeyCells(whole, named, taken, extreme=_EXTREMES.get(type(called), 0)), Fraction(1)
     most = lcm(*(len(places) for places in taken if places)) if key is not None else 0
     return KeyCells(whole, named, taken, most), Fraction(1, max(1, groups) * max(1, most))
 
 
 def place_aggregate(found: Aggregate, cells: KeyCells, factor: Fraction, text: str) -> Aggregate:
     """Return `factor` times an aggregate of a group as that of other groups. Raise KH204 if it is no sum over rows."""
-    is_mean = bool(found.divisor) and factor == 1 and not cells.whole and set(map(len, cells.taken)) <= {0, 1}
+    is_one = not cells.whole and set(map(len, cells.taken)) <= {0, 1}
+    is_mean = bool(found.divisor) and factor == 1 and is_one and not cells.extreme
     if found.cells != OWN_GROUP_ALONE or (found.divisor and not is_mean) or found.measure not in ADDED:
         raise KeyholeError(
             "KH204",

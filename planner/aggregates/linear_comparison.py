@@ -226,6 +226,15 @@ def _compare_cells(
             hint="Compare a count or a sum of the group with it.",
             position=find_position(node),
         )
+    others = [found for found, _ in summands if found.cells != OWN_GROUP_ALONE]
+    if len(others) > 1 and any(found.cells.extreme for found in others):
+        raise KeyholeError(
+            "KH204",
+            f"{write_short(node)} compares the largest or least of groups with other groups",
+            detail="The largest is compared with counts and sums of the group itself, and with constants.",
+            hint="Compare the group's own count or sum with it.",
+            position=find_position(node),
+        )
     if _lack_cells([found.cells for found, _ in summands]):
         return FAILS
     left = Linear(summands, Fraction(0), difference.arithmetic).text

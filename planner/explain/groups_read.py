@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.formula import Integers
-from mechanisms.keyhole.taken_cells import weigh_noises
+from mechanisms.keyhole.taken_cells import count_candidates, weigh_noises
 from mechanisms.protocol import CommonSums, TakenCells, Unachievable
 from planner.question.plan import Plan
 
@@ -37,9 +37,14 @@ def count_groups_read(plan: Plan, place: int) -> GroupsRead | None:
         return None
     try:
         kinds = [kind for one in range(len(common.readings)) for kind in weigh_noises(common, one)]
+        extreme = [
+            count_candidates(common, one)
+            for one, (reading, cells) in enumerate(zip(common.readings, common.cells, strict=True))
+            if any(where.extreme and at == place for (at, _), where in zip(reading, cells, strict=True))
+        ]
     except Unachievable:
         return None
-    read = max((sum(count for at, _, count in kind if at == place) for kind in kinds), default=0)
+    read = max((*(sum(count for at, _, count in kind if at == place) for kind in kinds), *extreme), default=0)
     readers = _count_readers(common, place)
     return None if readers is None or readers < 2 else GroupsRead(read, readers)
 

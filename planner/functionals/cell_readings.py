@@ -150,4 +150,11 @@ def _axes(read: CellRead, keys: KeySpace) -> TakenCells:
     cells = read.cells
     axis = None if cells.key is None else names.index(cells.key)
     whole = tuple(sorted(map(names.index, cells.whole)))
-    return TakenCells(whole=whole, axis=axis, taken=cells.taken, most=cells.most, otherwise=read.otherwise)
+    return TakenCells(
+        whole=whole,
+        axis=axis,
+        taken=cells.taken,
+        most=cells.most,
+        otherwise=read.otherwise,
+        extreme=cells.extreme,
+    )

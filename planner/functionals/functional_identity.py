@@ -39,7 +39,7 @@ def identify_sum(functional: Functional) -> str:
 def _identify_reading(read: CellRead) -> str:
     where = read.cells
     taken = sha256(repr(where.taken).encode()).hexdigest() if where.taken else ""
-    cells = f"{where.whole!r} {where.key!r} {taken} {where.most}"
+    cells = f"{where.whole!r} {where.key!r} {taken} {where.most}{f' {where.extreme:+}' if where.extreme else ''}"
     otherwise = "" if read.otherwise is None else f" or {read.otherwise}"
     return f"{read.times} in {cells}{otherwise} of ({identify_sum(read.summed)})"
 

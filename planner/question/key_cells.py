@@ -11,7 +11,8 @@ class KeyCells:
     They have all values of the keys `whole`, and the group's own values of the other keys. If `key` is set, a group
     whose value of it has index p reads the groups whose values have the indices `taken[p]`. If it reads none, the
     aggregate has the value `default`, in its unit, or no value to compare. With `most` the aggregate is a mean: each
-    group that is read counts `most // len(taken[p])` times.
+    group that is read counts `most // len(taken[p])` times. With `extreme` 1 or -1 it is the largest or least of the
+    groups' values.
     """
 
     whole: tuple[str, ...] = ()
@@ -19,6 +20,7 @@ class KeyCells:
     taken: tuple[tuple[int, ...], ...] = ()
     most: int = 0
     default: Fraction | None = None
+    extreme: int = 0
 
     def list_weights(self) -> tuple[int, ...]:
         """Return by place how often each group counts there, 0 where none is taken."""

@@ -24,7 +24,7 @@ SELECT month FROM sales GROUP BY 1 HAVING count(*) < 0.5 * (SELECT avg(n) FROM (
 --> [month 13] f0 <= -1 ~20280; count(*) - 0.5 * avg(count(*)) OVER () {} delta 2600
 
 SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT max(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) q)
---> KH107 max(n)
+--> [month 13] f0 > 0 ~2400; count(*) - max(count(*)) OVER () {} delta 100
 
 SELECT country, month FROM sales s GROUP BY country, month HAVING count(*) > 0.1 * (SELECT count(*) FROM sales t WHERE t.country = s.country)
 --> [country 4, month 13] f0 > 0 ~7600; count(*) - 0.1 * sum(count(*)) OVER (PARTITION BY "country") {} delta 1000
@@ -532,3 +532,33 @@ SELECT country FROM (SELECT country, count(DISTINCT customer_id) AS n, avg(count
 
 SELECT month FROM (SELECT month, count(DISTINCT stock_code) AS n, lag(count(DISTINCT stock_code)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n > b
 --> KH204
+
+SELECT month FROM (SELECT month, sum(amount) AS s, max(sum(amount)) OVER () AS best FROM sales GROUP BY month) q WHERE s > 0.5 * best
+--> [month 13] f0 > 0 ~5800000; sum(amount) - 0.5 * max(sum(amount)) OVER () {} delta 300000
+
+SELECT month FROM sales GROUP BY month HAVING count(*) < 0.5 * (SELECT max(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) q)
+--> [month 13] f0 <= -1 ~4000; count(*) - 0.5 * max(count(*)) OVER () {} delta 200
+
+SELECT country, month FROM (SELECT country, month, count(*) AS n, min(count(*)) OVER (PARTITION BY country ORDER BY month ROWS 4 PRECEDING) AS least FROM sales GROUP BY 1, 2) q WHERE least > 300
+--> [country 4, month 13] f0 > 300 ~30; min(count(*)) OVER (PARTITION BY country ORDER BY month ROWS BETWEEN 4 PRECEDING AND CURRENT ROW) {} delta 1
+
+SELECT country FROM (SELECT country, count(*) AS n, max(count(*)) OVER () - min(count(*)) OVER () AS w FROM sales GROUP BY country) q WHERE n > w
+--> KH204 n
+
+SELECT month FROM (SELECT month, count(*) AS n, max(2 * count(*) - 5) OVER () AS w FROM sales GROUP BY month) q WHERE n > w
+--> KH204 n
+
+SELECT month FROM (SELECT month, count(*) AS n, max(-count(*)) OVER () AS w FROM sales GROUP BY month) q WHERE n > w
+--> KH204 n
+
+SELECT month FROM (SELECT month, avg(amount) AS n, max(avg(amount)) OVER () AS w FROM sales GROUP BY month) q WHERE n > 0.9 * w
+--> KH204
+
+SELECT month FROM (SELECT month, count(*) AS n, max(count(*)) OVER () AS best FROM sales GROUP BY month) q WHERE n = best
+--> [month 13] true first 1 falling ~1200 priced; count(*) delta 100 in 0..100
+
+SELECT month FROM sales GROUP BY month HAVING count(*) = (SELECT max(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) q)
+--> [month 13] true first 1 falling ~1200 priced; count(*) delta 100 in 0..100
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT max(n) FROM (SELECT month, max(quantity) AS n FROM sales GROUP BY month) q)
+--> KH204 (SELECT

@@ -204,8 +204,10 @@ def _list_sizes(inner: exp.Select, read: PrivateRead) -> dict[str, exp.Expr] | N
 
 
 def _write_over_sizes(shown: exp.Expr, sizes: dict[str, exp.Expr]) -> str | None:
-    """Return the mean or sum of a size of all groups as a window."""
-    if not isinstance(shown, exp.Avg | exp.Sum) or not isinstance(strip_parentheses(shown.this), exp.Column):
+    """Return the mean, sum, largest or least of a size of all groups as a window."""
+    if not isinstance(shown, exp.Avg | exp.Sum | exp.Max | exp.Min) or not isinstance(
+        strip_parentheses(shown.this), exp.Column
+    ):
         return None
     size = sizes.get(read_name(strip_parentheses(shown.this).this))
     if size is None or contains_type(size, exp.Query, exp.Window) or not contains_type(size, exp.AggFunc):

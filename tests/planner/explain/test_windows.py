@@ -51,6 +51,8 @@ _BY_MONTH, _BOTH = "OVER (ORDER BY month)", "OVER (PARTITION BY country ORDER BY
         (_SIZES.format(f"first_value(count(*)) {_BY_MONTH} AS b", "n > 2 * b"), 2, 13),
         (_SIZES.format(f"sum(count(*)) {_BY_MONTH} AS b", "b > 90000"), 13, 13),
         (_SIZES.format(f"lag(count(*), 12) {_BY_MONTH} AS b", "n > 2 * b"), 2, 2),
+        (_SIZES.format("max(count(*)) OVER () AS b", "n > 0.5 * b"), 13, 13),
+        (_SIZES.format("min(count(*)) OVER (ORDER BY month ROWS 3 PRECEDING) AS b", "b > 9000"), 4, 4),
         (_GRID.format(""), 52, 52),
         (_GRID.format("PARTITION BY month"), 4, 4),
         (_GRID.format("PARTITION BY month").replace("AS p", f"AS p, sum(count(*)) {_BOTH} > 9000 AS q"), 13, 16),
