@@ -3,8 +3,9 @@
 If the ledger has noisy values of a question's functionals, the shared balances pay only for additional values, or
 nothing. The analyst's own balances are charged in full, no matter who paid before. Only the ledger and the public data
 version decide if noise is reused, never the noisy values. So the data is read unless all needed values are publicly
-known to exist. If analysts have caps, a level that only some keys may have reached counts as reached. References:
-docs/proofs/reuse.md, docs/decisions/0010-reuse.md.
+known to exist. If analysts have caps, a level that only some keys may have reached counts as reached.
+
+References: docs/proofs/reuse.md, docs/decisions/0010-reuse.md.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,9 @@
 """The odometer: all losses so far, over all budget windows, in sentences that an owner can put into a report.
 
 The numbers are exact, and only for the owner. They bound the loss by all answers ever released, and follow from the
-ledger alone. Reference: docs/proofs/accounting.md, theorems 1 to 3; docs/decisions/0005-cells.md.
+ledger alone.
+
+Reference: docs/proofs/accounting.md, theorems 1 to 3; docs/decisions/0005-cells.md.
 """
 
 import math
