@@ -30,6 +30,7 @@ Kinds: TypeAlias = tuple[tuple[tuple[int, int, int], ...], ...]
 _OTHER_SHARE = 0.1  # of both rates, for the other mean: it is mostly that of many more rows
 _WIDE = 0.05  # a rate at which noise is nearly continuous
 _NEAR = 1.003  # what rates may be above the least
+_REMEDY = "Widen the tolerance of the mean, or demand more rows by a count beside it."  # it is not sought by trying
 _MOST_TRIED = 40  # rates; four are tried as a rule
 _MOST_STEPS = 1 << 40  # of a tolerance and both means: floats then round far less than a step
 
@@ -107,7 +108,7 @@ def find_pair_rates(
     is_apart = len(set(noises.places[:2])) == len(set(noises.places[2:])) == 2
     is_plain = all(times == 1 for kinds in (noises.own, noises.other) for kind in kinds for _, times, _ in kind)
     if not is_apart or not is_plain or tolerance + far / noises.pair.step > _MOST_STEPS:
-        raise Unachievable("means of these sums cannot be compared")
+        raise Unachievable("means of these sums cannot be compared", remedy=_REMEDY)
     ratios = noises.balance_rates(prices)
     factor, low = _WIDE / max(ratios.values()), 0.0
     for tried in range(_MOST_TRIED):
@@ -127,7 +128,7 @@ def find_pair_rates(
             return rates
         else:
             factor = max(factor * needed / tolerance, low * _NEAR)
-    raise Unachievable("the tolerances are too narrow for means that are read off several groups")
+    raise Unachievable("the tolerances are too narrow for means that are read off several groups", remedy=_REMEDY)
 
 
 def _scale(ratios: Mapping[int, float], factor: float) -> dict[int, Fraction]:
@@ -204,7 +205,9 @@ def _find_least(holds: Callable[[int], bool]) -> int:
     low, high = -1, 1
     while not holds(high):
         if high > _MOST_STEPS:
-            raise Unachievable("the tolerances are too narrow for means that are read off several groups")
+            raise Unachievable(
+                "the tolerances are too narrow for means that are read off several groups", remedy=_REMEDY
+            )
         low, high = high, 4 * high
     while high - low > 1:
         middle = (low + high) // 2

@@ -228,6 +228,8 @@ def test_signs_are_0_without_rows() -> None:
 
 @pytest.mark.parametrize("tolerance", [1, 1 << 41])
 def test_tolerances_out_of_reach_are_refused(tolerance: int) -> None:
+    """With a remedy: to try one tolerance after another would take minutes."""
     common = compare_means((4,), OWN_CELL, lag(4), mean_pair())
-    with pytest.raises(Unachievable):
+    with pytest.raises(Unachievable) as refused:
         calibrate("keyhole", cell_task(common, above(0, 0, tolerance)))
+    assert refused.value.remedy is not None
