@@ -4,8 +4,9 @@ SELECT ward FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t WHERE 
 SELECT ward FROM (SELECT ward FROM visits GROUP BY ward HAVING count(*) > 3000) t
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -21,8 +22,8 @@ from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tr
 from planner.parser.edits import Edit, EditBudget, Origin
 from planner.parser.lexer import Token
 from planner.parser.subquery_readers import Reader, find_conjuncts, find_unaliased_end, list_readers
-from planner.parser.tree import find_offset, locate_name, read_name, strip_parentheses
-from planner.scorecard.find import shows_size
+from planner.parser.tree import contains_type, find_offset, locate_name, read_name, strip_parentheses
+from planner.scorecard.find import find_predicates, shows_size
 
 IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
 _OPERATORS = ("and", "or", "not", "is", "in", "between", "like", "ilike", "similar", "isnull", "notnull", "at")
@@ -31,21 +32,29 @@ _NAMES: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
-    """An item of the subquery's select list: its name, its tokens without the name, and if it is an aggregate."""
+    """An item of the subquery's select list: its name, and its tokens without the name.
+
+    It `is_aggregate` if it shows a size, and `is_predicate` if it is a formula of thresholds.
+    """
 
     name: str
     first: int
     past: int
     is_aggregate: bool
+    is_predicate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """A condition of the WHERE around, by its tokens. It `can_move` if it compares an aggregate of the subquery."""
+    """A condition of the WHERE around, by its tokens.
+
+    It `can_move` if it reads an aggregate of the subquery. It `is_formula` of the subquery's sizes and predicates.
+    """
 
     first: int
     past: int
     can_move: bool
+    is_formula: bool = False
 
 
 def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
@@ -54,25 +63,30 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
     Return none if there are none. Raises KH101, with the question that keeps the thresholds, if the outer query shows
     an aggregate as well.
     """
-    shown = find_shown_aggregate(read.select)
-    if shown is None or read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
+    if read.select.args.get("group") is None or not any(map(contains_aggregate, read.select.expressions)):
         return ()
-    try:
-        found = _plan_push(read)
-    except KeyholeError:
-        return ()
-    if found is None:
-        return ()
-    inside, around = found
-    if around is not None:
-        return (*inside, *around)
-    raise refuse_shown_size(shown, hint=f"{_write_alone(read, inside)};")
+    for takes_predicates in (True, False):
+        try:
+            found = plan_push(read, takes_predicates=takes_predicates)
+        except KeyholeError:
+            continue
+        if found is None:
+            continue
+        inside, around = found
+        if around is not None:
+            return (*inside, *around)
+        if (shown := find_shown_aggregate(read.select)) is not None:
+            raise refuse_shown_size(shown, hint=f"{_write_alone(read, inside)};")
+    return ()
 
 
-def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None:
+def plan_push(read: PrivateRead, *, takes_predicates: bool) -> tuple[list[Edit], list[Edit] | None] | None:
     """Return the changes inside and around the subquery. Those around are None if sizes show there.
 
-    Return None if there is nothing to move.
+    Return None if there is nothing to move. Raise KH106 if it says the same too often.
+
+    Parameters:
+        takes_predicates: if conditions move that read predicates of the subquery.
     """
     select, node, text, tokens = read.select, read.node, read.text, read.tokens
     if not isinstance(select.parent, exp.Subquery | exp.CTE):
@@ -86,21 +100,32 @@ def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None
         return None
     (reader,) = found
     items = list_items(select, place, tokens)
-    if items is None or not any(item.is_aggregate for item in items.values()):
+    if items is None:
         return None
-    conjuncts = list_outer_conjuncts(reader, items, tokens)
+    expressions = dict(zip(items, select.expressions, strict=True))
+    conjuncts = list_outer_conjuncts(reader, items, tokens, expressions if takes_predicates else {})
     if conjuncts is None or not is_kept_side(reader) or not _is_unambiguous(reader, items, read.catalog):
         return None
     room = EditBudget(text)
     moved = [spell_inside(one, reader, items, room, text, tokens) for one in conjuncts if one.can_move]
-    if not moved and select.args.get("having") is None:
+    sizes = any(item.is_aggregate for item in items.values())
+    if not moved and (select.args.get("having") is None or not sizes):
         return None
     written = [tokens[one.first].start for one in conjuncts if one.can_move]
-    apart = reads_aggregates_elsewhere(reader, items, conjuncts, tokens)
+    elsewhere = _find_names_elsewhere(reader, items, conjuncts, tokens)
+    apart = any(items[name].is_aggregate for name in elsewhere)
     kept = apart and read.catalog.defaults.numbers != "refuse"
-    inside = _edit_inside(select, place, items, moved, min(written, default=None), tokens, keeps_aggregates=kept)
+    settled = find_settled(reader, items, conjuncts, tokens)
+    windows = {name for name, node in expressions.items() if contains_type(node, exp.Window)}
+    unread = {name for name, item in items.items() if item.is_predicate or name in windows} - elsewhere
+    dropped = {name for name, item in items.items() if item.is_aggregate and not kept} | unread
+    shown = [node for name, node in expressions.items() if name not in dropped and name not in settled]
+    if moved and any(contains_type(node, exp.Window) and not shows_size(node.unalias()) for node in shown):
+        return None  # a predicate of other groups cannot stand beside HAVING
+    inside = _edit_inside(select, place, items, moved, min(written, default=None), tokens, dropped=dropped)
     if inside is None:
         return None
+    inside += write_settled(((items[name], value) for name, value in settled.items() if name not in dropped), tokens)
     moving = (token for one in conjuncts if one.can_move for token in tokens[one.first : one.past])
     if apart and any(token.is_word("null") for token in moving):
         return None  # whether an aggregate is NULL is no threshold: a hint with one is made elsewhere
@@ -116,8 +141,11 @@ def may_be_unit_query(read: PrivateRead) -> bool:
 
 
 def plan_beside_sizes(read: PrivateRead, plan: Callable[[PrivateRead], Iterable[Edit]]) -> tuple[Edit, ...]:
-    """Return the planned changes of a grouped SELECT that shows sizes. Return none for others and on a refusal."""
-    if read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
+    """Return the planned changes of a grouped SELECT that shows sizes or predicates.
+
+    Return none for others and on a refusal.
+    """
+    if read.select.args.get("group") is None or not any(map(contains_aggregate, read.select.expressions)):
         return ()
     try:
         return tuple(plan(read))
@@ -138,12 +166,13 @@ def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) ->
             else _find_default_name(strip_parentheses(node))
         )
         aggregate = shows_size(node)
+        formula = not aggregate and find_predicates(node) == (strip_parentheses(node),)
         windows = list(node.find_all(exp.Window))  # they run over the groups that HAVING leaves
         over_rows = bool(windows) and (select.args.get("having") is not None or not all(map(reads_groups, windows)))
         if not called or called in found or over_rows or node.find(exp.Star) is node or may_give_rows(node):
             return None
-        found[called] = SelectItem(called, first, find_unaliased_end(item, past, tokens), aggregate)
-    return found if any(not item.is_aggregate for item in found.values()) else None
+        found[called] = SelectItem(called, first, find_unaliased_end(item, past, tokens), aggregate, formula)
+    return found if any(not (item.is_aggregate or item.is_predicate) for item in found.values()) else None
 
 
 def _find_default_name(node: exp.Expr) -> str:
@@ -203,24 +232,33 @@ def _list_names(source: exp.Expr, catalog: Catalog) -> set[str] | None:
 
 
 def list_outer_conjuncts(
-    reader: Reader, items: Mapping[str, SelectItem], tokens: tuple[Token, ...]
+    reader: Reader,
+    items: Mapping[str, SelectItem],
+    tokens: tuple[Token, ...],
+    expressions: Mapping[str, exp.Expr] = MappingProxyType({}),
 ) -> tuple[Conjunct, ...] | None:
-    """Return the conditions of the outer WHERE in order. Return None if one on an aggregate cannot move."""
+    """Return the conditions of the outer WHERE in order. Return None if one on an aggregate cannot move.
+
+    Parameters:
+        expressions: the subquery's columns by name, if conditions on its predicates move as well.
+    """
     spans = find_conjuncts(reader.select, reader.clauses, tokens)
     if spans is None:
         return None
     mentioned = {id(column): find_mentioned_item(column, reader, items) for column in reader.list_columns()}
     found: list[Conjunct] = []
-    for (first, past), _ in spans:
+    for (first, past), node in spans:
         start, end = tokens[first].start, tokens[past - 1].end
         inside = [column for column in reader.list_columns() if start <= locate_name(column) < end]
         moves = any(_is_aggregate(mentioned[id(column)], items) for column in inside)
+        formula = _is_formula(node, mentioned, expressions)
+        moves = moves or formula
         if moves and (
             any(mentioned[id(column)] is None for column in inside)
             or any(token.is_word("select", "over", "exists") for token in tokens[first:past])
         ):
             return None
-        found.append(Conjunct(first, past, moves))
+        found.append(Conjunct(first, past, moves, formula))
     return tuple(found)
 
 
@@ -232,6 +270,21 @@ def find_mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, 
     if qualifier == "":
         return called if reader.is_only_source or items[called].is_aggregate else None
     return called if qualifier == reader.alias else None
+
+
+def _is_formula(
+    node: exp.Expr,
+    mentioned: Mapping[int, str | None],
+    expressions: Mapping[str, exp.Expr],
+) -> bool:
+    """Return True if a condition is a formula of thresholds, which reads sizes and predicates of the subquery."""
+    twin = exp.Paren(this=node.copy())
+    for column, copied in zip(list(node.find_all(exp.Column)), list(twin.find_all(exp.Column)), strict=True):
+        called = mentioned.get(id(column))
+        if called is None or called not in expressions:
+            return False
+        copied.replace(exp.Paren(this=expressions[called].unalias().copy()))
+    return find_predicates(twin) == (strip_parentheses(twin),)
 
 
 def _is_aggregate(called: str | None, items: Mapping[str, SelectItem]) -> bool:
@@ -276,14 +329,15 @@ def add_thresholds(
     Parameters:
         written: the offset of the first of them in the outer query.
     """
-    return _edit_inside(select, place, {}, moved, written, tokens, keeps_aggregates=True) or []
+    return _edit_inside(select, place, {}, moved, written, tokens, dropped=frozenset()) or []
 
 
 def drop_aggregates(
     select: exp.Select, place: Clauses, items: Mapping[str, SelectItem], tokens: tuple[Token, ...]
 ) -> list[Edit] | None:
     """Return the edits that drop the subquery's aggregates. Return None if it sorts by one."""
-    return _edit_inside(select, place, items, [], None, tokens)
+    sizes = {name for name, item in items.items() if item.is_aggregate}
+    return _edit_inside(select, place, items, [], None, tokens, dropped=sizes)
 
 
 def _edit_inside(
@@ -294,10 +348,10 @@ def _edit_inside(
     written: int | None,
     tokens: tuple[Token, ...],
     *,
-    keeps_aggregates: bool = False,
+    dropped: Set[str],
 ) -> list[Edit] | None:
-    """Return the subquery with the thresholds in its HAVING, and without its aggregates unless they are kept."""
-    changes = [] if keeps_aggregates else _drop_sizes(select, place, items, tokens)
+    """Return the subquery with the thresholds in its HAVING, and without the columns that are dropped."""
+    changes = _drop_items(select, place, items, dropped, tokens) if dropped else []
     if changes is None or not moved:
         return changes
     thresholds = " AND ".join(moved if len(moved) == 1 else [_parenthesise(one) for one in moved])
@@ -311,12 +365,14 @@ def _edit_inside(
     return changes
 
 
-def _drop_sizes(
-    select: exp.Select, place: Clauses, items: Mapping[str, SelectItem], tokens: tuple[Token, ...]
+def _drop_items(
+    select: exp.Select, place: Clauses, items: Mapping[str, SelectItem], dropped: Set[str], tokens: tuple[Token, ...]
 ) -> list[Edit] | None:
     listed = list(items.values())
-    changes = list(_cut_items(listed, place, tokens))
-    kept = [index for index, item in enumerate(listed) if not item.is_aggregate]
+    kept = [index for index, item in enumerate(listed) if item.name not in dropped]
+    if not kept:
+        return None
+    changes = list(_cut_items(listed, kept, place, tokens))
     for literal in _list_positions(select):
         index = int(str(literal.this)) - 1
         if index not in kept:
@@ -326,7 +382,7 @@ def _drop_sizes(
     order = select.args.get("order")
     for item in order.expressions if order is not None else ():
         named = {read_name(column.this) for column in item.find_all(exp.Column)}
-        if contains_aggregate(item) or any(called in items and items[called].is_aggregate for called in named):
+        if contains_aggregate(item) or named & dropped:
             return None
     return changes
 
@@ -335,13 +391,15 @@ def _parenthesise(condition: str) -> str:
     return f"({condition})" if " or " in f" {condition.lower()} " else condition
 
 
-def _cut_items(items: list[SelectItem], place: Clauses, tokens: tuple[Token, ...]) -> Iterator[Edit]:
-    """Yield cuts of the aggregates in a select list, each with a comma beside it."""
-    first = next(index for index, item in enumerate(items) if not item.is_aggregate)
+def _cut_items(
+    items: list[SelectItem], kept: Sequence[int], place: Clauses, tokens: tuple[Token, ...]
+) -> Iterator[Edit]:
+    """Yield cuts of the items that are not kept in a select list, each with a comma beside it."""
+    first = kept[0]
     if first > 0:
         yield Edit.from_text(tokens[items[0].first].start, tokens[items[first].first].start, "")
-    for index, item in enumerate(items):
-        if index > first and item.is_aggregate:
+    for index in range(first, len(items)):
+        if index not in kept:
             before, own = place.items[index - 1][1], place.items[index][1]
             yield Edit.from_text(tokens[before - 1].end, tokens[own - 1].end, "")
 
@@ -361,30 +419,56 @@ def reads_aggregates_elsewhere(
     reader: Reader, items: Mapping[str, SelectItem], conjuncts: tuple[Conjunct, ...], tokens: tuple[Token, ...]
 ) -> bool:
     """Return True if the outer query reads an aggregate outside the conditions that move."""
-    select = reader.select
+    return any(items[name].is_aggregate for name in _find_names_elsewhere(reader, items, conjuncts, tokens))
+
+
+def write_settled(settled: Iterable[tuple[SelectItem, str]], tokens: tuple[Token, ...]) -> Iterator[Edit]:
+    """Yield the edits that write predicates of the subquery as the values which they have in all rows that pass."""
+    for item, value in settled:
+        yield Edit.from_text(tokens[item.first].start, tokens[item.past - 1].end, value)
+
+
+def _find_names_elsewhere(
+    reader: Reader, items: Mapping[str, SelectItem], conjuncts: tuple[Conjunct, ...], tokens: tuple[Token, ...]
+) -> frozenset[str]:
+    """Return the subquery's columns that the outer query reads outside the conditions that move."""
+    select, everything = reader.select, frozenset(items)
     spans = [(tokens[one.first].start, tokens[one.past - 1].end) for one in conjuncts if one.can_move]
-    names = {item.name for item in items.values() if item.is_aggregate}
     if any(isinstance(item, exp.Star) for item in select.expressions):
-        return True
+        return everything
+    found: set[str] = set()
     for column in reader.list_columns():
         called, qualifier = read_name(column.this), read_name(column.args.get("table"))
         if isinstance(column.this, exp.Star):
             if qualifier == reader.alias or qualifier == "":
-                return True
+                return everything
             continue
         if any(start <= locate_name(column) < end for start, end in spans):
             continue
-        if called in names and qualifier in ("", reader.alias):
-            return True
+        if called in items and qualifier in ("", reader.alias):
+            found.add(called)
         if qualifier == "" and called == reader.alias and called not in items:
-            return True
-    joins = select.args.get("joins") or ()
-    using = {
-        read_name(one if isinstance(one, exp.Identifier) else one.this)
-        for j in joins
-        for one in j.args.get("using") or ()
-    }
-    return bool(using & names)
+            return everything
+    for join in select.args.get("joins") or ():
+        using = join.args.get("using") or ()
+        found.update(read_name(one if isinstance(one, exp.Identifier) else one.this) for one in using)
+    return everything & found
+
+
+def find_settled(
+    reader: Reader, items: Mapping[str, SelectItem], conjuncts: tuple[Conjunct, ...], tokens: tuple[Token, ...]
+) -> Mapping[str, str]:
+    """Return the predicates that have one value in all rows which pass: true for `WHERE busy`, false for NOT."""
+    found: dict[str, str] = {}
+    spans = find_conjuncts(reader.select, reader.clauses, tokens) or ()
+    moving = {(one.first, one.past) for one in conjuncts if one.can_move}
+    for span, node in spans:
+        bare = strip_parentheses(node)
+        inner = strip_parentheses(bare.this) if isinstance(bare, exp.Not) else bare
+        called = find_mentioned_item(inner, reader, items) if isinstance(inner, exp.Column) else None
+        if span in moving and called is not None and items[called].is_predicate:
+            found[called] = "false" if isinstance(bare, exp.Not) else "true"
+    return found
 
 
 def _edit_around(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Edit]:

@@ -125,9 +125,27 @@ SELECT big, count(*) FROM (SELECT country, sum(amount) > 20000 AS big FROM sales
 --> [country 4] true show f0 > 2000000 ~200000; sum(amount) delta 150000 in -100000..150000
 
 SELECT country FROM (SELECT country, sum(amount) > 20000 AS big FROM sales GROUP BY country) q WHERE big
---> [country 4] true show f0 > 2000000 ~200000; sum(amount) delta 150000 in -100000..150000
+--> [country 4] f0 > 2000000 ~200000; sum(amount) delta 150000 in -100000..150000
 
 SELECT country FROM (SELECT country, sum(amount) > 20000 AS big FROM sales GROUP BY country) q WHERE NOT big ORDER BY 1
+--> KH206 NOT else [country 4] (f0 <= 2000000 ~200000 and f1 > 49 ~5); sum(amount) delta 150000 in -100000..150000; count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) delta 1
+
+SELECT country, big, busy FROM (SELECT country, sum(amount) > 20000 AS big, count(*) > 100 AS busy FROM sales GROUP BY country) q WHERE big
+--> [country 4] f0 > 2000000 ~200000 show f1 > 100 ~10; sum(amount) delta 150000 in -100000..150000; count(*) delta 100 in 0..100
+
+SELECT country, busy FROM (SELECT country, sum(amount) > 20000 AS big, count(*) > 100 AS busy FROM sales GROUP BY country) q WHERE big AND NOT busy
+--> [country 4] (f0 > 2000000 ~200000 and f1 <= 100 ~10); sum(amount) delta 150000 in -100000..150000; count(*) delta 100 in 0..100
+
+SELECT * FROM (SELECT country, sum(amount) > 20000 AS big, count(*) > 100 AS busy FROM sales GROUP BY country) q WHERE big OR busy
+--> [country 4] (f0 > 2000000 ~200000 or f1 > 100 ~10) show f0 > 2000000 ~200000 show f1 > 100 ~10; sum(amount) delta 150000 in -100000..150000; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, sum(amount) > 20000 AS big, count(*) > 100 AS busy FROM sales GROUP BY country) q WHERE country <> 'Norway' AND (big IS TRUE OR busy)
+--> [country 4] (f0 > 2000000 ~200000 or f1 > 100 ~10); sum(amount) delta 150000 in -100000..150000; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, sum(amount) > 20000 AS big, count(*) > 100 AS busy FROM sales GROUP BY country) q WHERE big = busy
+--> [country 4] true show f0 > 2000000 ~200000 show f1 > 100 ~10; sum(amount) delta 150000 in -100000..150000; count(*) delta 100 in 0..100
+
+SELECT country FROM (SELECT country, sum(amount) > 20000 AS big FROM sales GROUP BY country) q WHERE big OR country = 'France'
 --> [country 4] true show f0 > 2000000 ~200000; sum(amount) delta 150000 in -100000..150000
 
 WITH cards AS (SELECT country, month, count(*) > 100 AS busy FROM sales GROUP BY country, month) SELECT country, bool_and(busy), count(*) FILTER (WHERE busy) FROM cards GROUP BY country
@@ -170,7 +188,7 @@ SELECT month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FRO
 --> [country 4, month 13] true show f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT EXISTS (SELECT 1 FROM (SELECT country, count(*) > 100 AS busy FROM sales GROUP BY country) q WHERE busy)
---> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100
+--> [country 4] f0 > 100 ~10; count(*) delta 100 in 0..100
 
 -- # Bands
 

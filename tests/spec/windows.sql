@@ -562,3 +562,16 @@ SELECT month FROM sales GROUP BY month HAVING count(*) = (SELECT max(n) FROM (SE
 
 SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT max(n) FROM (SELECT month, max(quantity) AS n FROM sales GROUP BY month) q)
 --> KH204 (SELECT
+-- # All conditions around a grouped subquery are one formula, with predicates of the subquery
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n > 1000 AND b > 1000
+--> [month 13] (f0 > 1000 ~100 and f1 > 1000 ~100); count(*) delta 100 in 0..100; lag(count(*)) OVER (ORDER BY month) {} delta 1
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE n > 1000 OR NOT b > 1000
+--> [month 13] (f0 > 1000 ~100 or f1 <= 1000 ~100); count(*) delta 100 in 0..100; lag(count(*)) OVER (ORDER BY month) {} delta 1
+
+SELECT month FROM (SELECT month, count(*) > 1000 AS busy, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE busy AND n > b + 100
+--> [month 13] (f0 > 1000 ~100 and f1 > 100 ~10); count(*) delta 100 in 0..100; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+WITH q AS (SELECT month, count(*) > 1000 AS busy, lag(count(*)) OVER (ORDER BY month) > 1000 AS was_busy FROM sales GROUP BY month) SELECT month, busy FROM q WHERE busy AND NOT was_busy
+--> [month 13] (f0 > 1000 ~100 and f1 <= 1000 ~100); count(*) delta 100 in 0..100; lag(count(*)) OVER (ORDER BY month) {} delta 1

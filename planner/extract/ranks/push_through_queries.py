@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from planner.aggregates.cell_windows import reads_groups
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_predicates import find_movable, name_moved
 from planner.extract.push_down_thresholds import (
@@ -30,10 +31,13 @@ from planner.extract.push_down_thresholds import (
     SelectItem,
     add_thresholds,
     find_mentioned_item,
+    find_settled,
     list_outer_conjuncts,
     may_be_unit_query,
     plan_beside_sizes,
+    plan_push,
     spell_inside,
+    write_settled,
 )
 from planner.extract.ranks.push_down_ranks import is_plain_star
 from planner.parser.clauses import Clauses, find_clauses, matches_tree
@@ -42,7 +46,8 @@ from planner.parser.lexer import Token, quote_identifier
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.subquery_readers import Reader, find_unaliased_end, list_readers
 from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses
-from planner.scorecard.find import shows_size
+from planner.scope.embedded import name_predicate_column
+from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.shown_numbers import find_default_name, is_carried, is_place
 
 _PASSES_ON = frozenset(("expressions", "from_", "with_", "where", "order", "limit", "offset"))
@@ -90,7 +95,7 @@ def _plan_edits(read: PrivateRead) -> list[Edit]:
     while reader is not None and columns is not None and len(passed) < _MOST_AROUND:
         taken.update(columns.names)
         between = [select, *(one.select for one in passed)]
-        kept = any(_ranks_or_cuts(one) for one in between)
+        kept = any(_ranks_or_cuts(one) for one in between) and (bool(passed) or not _can_push(read))
         if passed and not kept and (changes := _move_to_having(reader, columns, place, read)):
             return changes
         moved = _find_moved(reader, columns, taken, read) if kept or passed else []
@@ -119,6 +124,12 @@ def _find_reader(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) 
     return found[0]
 
 
+def _can_push(read: PrivateRead) -> bool:
+    """Return True if the conditions around the subquery can move into its HAVING."""
+    windows = (window for item in read.select.expressions for window in item.find_all(exp.Window))
+    return all(map(reads_groups, windows)) and plan_push(read, takes_predicates=True) is not None
+
+
 def _ranks_or_cuts(select: exp.Select) -> bool:
     cuts = any(select.args.get(clause) is not None for clause in ("limit", "offset"))
     return cuts or any(contains_type(item, exp.Window) for item in select.expressions)
@@ -137,8 +148,11 @@ def _list_columns(select: exp.Select, place: Clauses, tokens: tuple[Token, ...])
         if not isinstance(item, exp.Alias):
             called = read_name(strip_parentheses(node).this) if isinstance(strip_parentheses(node), exp.Column) else ""
         names.append(called or None)
-        if called and not contains_type(node, exp.Window):
-            items[called] = SelectItem(called, first, find_unaliased_end(item, past, tokens), shows_size(node))
+        windows = list(node.find_all(exp.Window))
+        over_all = select.args.get("having") is None and all(map(reads_groups, windows))
+        if called and (over_all or not windows):
+            formula = find_predicates(node) == (strip_parentheses(node),)
+            items[called] = SelectItem(called, first, find_unaliased_end(item, past, tokens), shows_size(node), formula)
             expressions[called] = node
     return _Columns(tuple(names), items, expressions) if _are_apart(names) else None
 
@@ -158,17 +172,23 @@ def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
     for item in reader.select.expressions:
         if is_star(item):
             names += columns.names
-            items |= columns.items
-            expressions |= columns.expressions
+            carried = [name for name in columns.items if not _reads_others(name, columns)]
+            items |= {name: columns.items[name] for name in carried}
+            expressions |= {name: columns.expressions[name] for name in carried}
             continue
         node = strip_parentheses(item.unalias())
         inner = read_name(node.this) if isinstance(node, exp.Column) else ""
         called = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else inner
         names.append(called or None)
-        if called and inner in columns.items and _is_column_of(node, reader):
+        if called and inner in columns.items and _is_column_of(node, reader) and not _reads_others(inner, columns):
             items[called] = replace(columns.items[inner], name=called)
             expressions[called] = columns.expressions[inner]
     return _Columns(tuple(names), items, expressions) if _are_apart(names) else None
+
+
+def _reads_others(name: str, columns: _Columns) -> bool:
+    """Return True if a column reads other groups, which conditions of queries between may leave out."""
+    return contains_type(columns.expressions[name], exp.Window)
 
 
 def _is_column_of(column: exp.Expr, reader: Reader) -> bool:
@@ -178,12 +198,16 @@ def _is_column_of(column: exp.Expr, reader: Reader) -> bool:
 def _move_to_having(reader: Reader, columns: _Columns, place: Clauses, read: PrivateRead) -> list[Edit]:
     """Return the changes that move the conditions that WHERE joins by AND."""
     text, tokens, room = read.text, read.tokens, EditBudget(read.text)
-    conjuncts = list_outer_conjuncts(reader, columns.items, tokens)
-    moving = [one for one in conjuncts or () if one.can_move]
+    conjuncts = list_outer_conjuncts(reader, columns.items, tokens, columns.expressions) or ()
+    moving = [one for one in conjuncts if one.can_move]
     if not moving:
         return []
     spelled = [spell_inside(one, reader, columns.items, room, text, tokens) for one in moving]
     changes = [Edit.from_text(tokens[one.first].start, tokens[one.past - 1].end, "true") for one in moving]
+    settled = find_settled(reader, columns.items, conjuncts, tokens)
+    changes += write_settled(
+        {columns.items[name].first: (columns.items[name], value) for name, value in settled.items()}.values(), tokens
+    )
     return [*changes, *add_thresholds(read.select, place, spelled, tokens[moving[0].first].start, tokens)]
 
 
@@ -202,8 +226,12 @@ def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read:
     places = find_spans([one for one, _, _ in found], read.text, tokens)
     known, room = {one for one in taken if one is not None}, EditBudget(read.text)
     called: dict[exp.Expr, str] = {}
-    moved = []
+    moved = _join_conditions(reader, columns, known, read)
+    known |= {one.called for one in moved}
+    joined = {index for one in moved for index in range(one.first, one.past)}
     for (one, is_item, in_where), (first, past) in zip(found, places, strict=True):
+        if first in joined:
+            continue
         if one.node not in called:
             called[one.node] = name_moved(one.node, known, number=len(called), is_item=is_item and not in_where)
             known.add(called[one.node])
@@ -212,6 +240,29 @@ def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read:
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called[one.node])}"
         moved.append(_Moved(first, past, called[one.node], spelled, column if in_where else f"({column} OR false)"))
     return moved
+
+
+def _join_conditions(reader: Reader, columns: _Columns, known: Set[str], read: PrivateRead) -> list[_Moved]:
+    """Return the conditions of WHERE as one predicate, which errs as seldom as one.
+
+    Return none if one predicate is all that it reads.
+    """
+    text, tokens, room = read.text, read.tokens, EditBudget(read.text)
+    conjuncts = list_outer_conjuncts(reader, columns.items, tokens, columns.expressions) or ()
+    found = [one for one in conjuncts if one.is_formula]
+    if not found or (len(found) == 1 and _reads_one_column(found[0], tokens)):
+        return []
+    spelled = [spell_inside(one, reader, columns.items, room, text, tokens) for one in found]
+    whole = spelled[0] if len(spelled) == 1 else " AND ".join(f"({one})" for one in spelled)
+    called = next(one for number in range(len(known) + 1) if (one := name_predicate_column(number)) not in known)
+    column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}"
+    return [_Moved(one.first, one.past, called, whole, "true" if index else column) for index, one in enumerate(found)]
+
+
+def _reads_one_column(condition: Conjunct, tokens: tuple[Token, ...]) -> bool:
+    """Return True for a column, with or without its table, in any parentheses."""
+    names = [token for token in tokens[condition.first : condition.past] if token.kind != "symbol"]
+    return len(names) <= 2 and all(token.is_name and not token.is_word("not") for token in names)
 
 
 def _find_numbers(
