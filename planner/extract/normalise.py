@@ -6,7 +6,8 @@ lists that stand beside conditions on rows, and `join_own_values` scalar subquer
 `move_out_of_values` leaves plain values in the subqueries of units, `pull_up_joins` merges a subquery that joins
 tables, or stands in a join, into the query that reads it, `join_both_sides` makes outer joins of private tables inner
 ones where that means the same, and `read_private_first` puts the private table of one with a public one first.
-`write_self_joins_as_windows` makes windows over groups of joins of a grouped query with itself.
+`inline_one_row_queries` writes a joined query of one row where it is read. `write_self_joins_as_windows` makes windows
+over groups of joins of a grouped query with itself.
 
 These rules move what means the same in another place, in the statement's text:
 
@@ -24,6 +25,7 @@ These rules move what means the same in another place, in the statement's text:
 - `merge_window_queries`: a query with windows over the sizes of a grouped subquery, into the subquery;
 - `push_through_queries`: a threshold around ranks or several queries, and what is computed of sizes, into the subquery;
 - `push_down_thresholds`: a threshold in the WHERE around a grouped subquery, into its HAVING;
+- `write_outer_totals_as_windows`: a scalar subquery around a grouped subquery, into a window of the subquery;
 - `write_totals_as_windows`: a scalar subquery over the question's own table, into a window over its groups;
 - `write_out_grouping_sets`: ROLLUP, CUBE and GROUPING SETS, into one SELECT for each grouping.
 
@@ -68,11 +70,13 @@ from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_above_all import rank_above_all
 from planner.extract.ranks.rank_largest import rank_largest
 from planner.extract.relations import list_private
+from planner.extract.subqueries.inline_one_row_queries import inline_one_row_queries
 from planner.extract.subqueries.merge_window_queries import merge_window_queries
 from planner.extract.subqueries.move_keys_to_where import move_keys_to_where
 from planner.extract.subqueries.pull_up_joins import pull_up_joins
 from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
 from planner.extract.subqueries.spell_out_windows import spell_out_windows
+from planner.extract.subqueries.write_outer_totals_as_windows import write_outer_totals_as_windows
 from planner.extract.subqueries.write_self_joins_as_windows import write_self_joins_as_windows
 from planner.extract.subqueries.write_totals_as_windows import write_totals_as_windows
 from planner.extract.unit_lists.inline_listed_queries import inline_listed_queries
@@ -106,6 +110,7 @@ RULES: tuple[Rule, ...] = (
     rank_above_all,
     rank_largest,
     push_down_ranks,
+    write_outer_totals_as_windows,
     push_down_predicates,
     merge_window_queries,
     push_through_queries,
@@ -123,6 +128,7 @@ FIRST_RULES: tuple[Rule, ...] = (
     pull_up_joins,
     join_both_sides,
     read_private_first,
+    inline_one_row_queries,
     write_self_joins_as_windows,
 )
 LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)

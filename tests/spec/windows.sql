@@ -575,3 +575,59 @@ SELECT month FROM (SELECT month, count(*) > 1000 AS busy, count(*) AS n, lag(cou
 
 WITH q AS (SELECT month, count(*) > 1000 AS busy, lag(count(*)) OVER (ORDER BY month) > 1000 AS was_busy FROM sales GROUP BY month) SELECT month, busy FROM q WHERE busy AND NOT was_busy
 --> [month 13] (f0 > 1000 ~100 and f1 <= 1000 ~100); count(*) delta 100 in 0..100; lag(count(*)) OVER (ORDER BY month) {} delta 1
+
+-- # Totals that stand around a grouped subquery, in WITH, and in joins of one row
+
+WITH s AS (SELECT month, sum(amount) AS a FROM sales GROUP BY month) SELECT month FROM s WHERE a > (SELECT avg(a) FROM s)
+--> [month 13] f0 > 0 ~15600000; sum(amount) - avg(sum(amount)) OVER () {} delta 1950000
+
+WITH s AS (SELECT month, sum(amount) AS a FROM sales GROUP BY month), t AS (SELECT avg(a) AS a FROM s) SELECT s.month FROM s, t WHERE s.a > 1.5 * t.a AND s.a > 5000
+--> [month 13] (f0 > 0 ~31200000 and f1 > 500000 ~50000); sum(amount) - 1.5 * avg(sum(amount)) OVER () {} delta 3900000; sum(amount) delta 150000 in -100000..150000
+
+WITH s AS (SELECT month, sum(amount) AS a FROM sales GROUP BY month HAVING count(*) > 5) SELECT month FROM s WHERE a > (SELECT avg(a) FROM s)
+--> KH101 sum(amount)
+
+WITH s AS (SELECT month, sum(amount) AS a FROM sales GROUP BY month) SELECT month FROM s WHERE a > (SELECT avg(a) FROM s WHERE month > '2011-01-01')
+--> KH101 sum(amount)
+
+WITH s AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT month FROM s WHERE n > 2 * (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM s)
+--> KH101 count(*)
+
+WITH s AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT month FROM s WHERE n > (SELECT sum(n) / count(*) FROM s)
+--> KH101 count(*)
+
+SELECT country FROM (SELECT country, sum(amount) AS a FROM sales WHERE gift GROUP BY country) s WHERE a > 0.2 * (SELECT sum(amount) FROM sales WHERE gift) OR NOT a > 1000
+--> KH206 a else [country 4] where "gift" = true (f0 > 0 ~5500000 or (f1 <= 100000 ~10000 and f2 > 49 ~5)); sum(amount) - 0.2 * sum(sum(amount)) OVER () {} delta 750000; sum(amount) delta 150000 in -100000..150000; count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) delta 1
+
+SELECT country FROM (SELECT country, sum(amount) AS a FROM sales WHERE gift GROUP BY country) s WHERE a > 0.2 * (SELECT sum(amount) FROM sales)
+--> KH101 sum(amount)
+
+SELECT country, month FROM (SELECT country, month, sum(amount) AS a FROM sales GROUP BY country, month) s WHERE a > 0.4 * (SELECT sum(amount) FROM sales t WHERE t.country = s.country)
+--> [country 4, month 13] f0 > 0 ~9500000; sum(amount) - 0.4 * sum(sum(amount)) OVER (PARTITION BY "country") {} delta 750000
+
+SELECT country, month FROM (SELECT country, month AS country2, month, sum(amount) AS a FROM sales GROUP BY country, month) s WHERE a > 0.4 * (SELECT sum(amount) FROM sales t WHERE t.country = s.country2)
+--> KH101 sum(amount)
+
+SELECT country, a > 0.4 * (SELECT sum(amount) FROM sales) AS large FROM (SELECT country, sum(amount) AS a FROM sales GROUP BY country) s
+--> [country 4] true show f0 > 0 ~6000000; sum(amount) - 0.4 * sum(sum(amount)) OVER () {} delta 750000
+
+WITH t AS (SELECT count(*) AS n, sum(amount) AS a FROM sales) SELECT country FROM sales GROUP BY country HAVING count(*) > 0.2 * (SELECT n FROM t) AND sum(amount) > (SELECT 0.2 * a FROM t)
+--> [country 4] (f0 > 0 ~9500 and f1 > 0 ~14000000); count(*) - 0.2 * sum(count(*)) OVER () {} delta 500; sum(amount) - 0.2 * sum(sum(amount)) OVER () {} delta 750000
+
+SELECT s.country FROM sales s CROSS JOIN (SELECT sum(amount) AS a FROM sales) t GROUP BY s.country, t.a HAVING sum(s.amount) > 0.25 * t.a
+--> [country 4] f0 > 0 ~4400000; sum(amount) - 0.25 * sum(sum(amount)) OVER () {} delta 600000
+
+SELECT country FROM sales s JOIN (SELECT sum(amount) AS total FROM sales) t ON true GROUP BY country HAVING sum(amount) > 0.25 * max(total)
+--> [country 4] f0 > 0 ~4400000; sum(amount) - 0.25 * sum(sum(amount)) OVER () {} delta 600000
+
+SELECT country FROM (SELECT sum(amount) AS total FROM sales) t, sales s GROUP BY t.total, country HAVING sum(amount) > 0.25 * total
+--> [country 4] f0 > 0 ~4400000; sum(amount) - 0.25 * sum(sum(amount)) OVER () {} delta 600000
+
+SELECT country FROM sales s JOIN (SELECT sum(amount) AS total FROM sales) t ON t.total > s.amount GROUP BY country HAVING count(*) > 100
+--> KH107 sum(amount)
+
+SELECT country FROM sales s CROSS JOIN (SELECT sum(amount) AS total FROM sales HAVING count(*) > 5) t GROUP BY country HAVING count(*) > 100
+--> KH107 sum(amount)
+
+SELECT country FROM sales s CROSS JOIN (SELECT count(*) AS amount FROM sales) t GROUP BY country HAVING sum(amount) > 100
+--> KH107 count(*)

@@ -3,6 +3,9 @@
     sum(amount) > 0.02 * (SELECT sum(amount) FROM sales)
     sum(amount) > 0.02 * sum(sum(amount)) OVER ()
 
+    count(*) > 0.1 * (SELECT count(*) FROM sales WHERE gift)
+    count(*) > 0.1 * sum(count(*) FILTER (WHERE gift)) OVER ()
+
     count(*) > 0.1 * (SELECT count(*) FROM sales t WHERE t.c = s.c)
     count(*) > 0.1 * sum(count(*)) OVER (PARTITION BY c)
 
@@ -13,7 +16,7 @@ The meaning stays where every row of the table is in a group: both add up the sa
 are in no group, and count on neither side.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -23,7 +26,7 @@ from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.edits import Edit
 from planner.parser.spans import SearchedNode, find_spans
-from planner.parser.tree import contains_type, read_name, strip_parentheses, write_node
+from planner.parser.tree import contains_type, read_alias, read_name, strip_parentheses, write_node
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
 _NAMED = frozenset(("this", "db", "alias"))
@@ -31,17 +34,20 @@ _GROUPED = frozenset(("expressions", "from_", "where", "group"))
 
 
 def write_totals_as_windows(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that write scalar subqueries of HAVING over the table's rows as windows; none for others."""
+    """Return the edits that write scalar subqueries of HAVING over the table's rows as windows; none for others.
+
+    In the select list beside HAVING, those in numbers alone: a predicate's windows would read the groups that pass.
+    """
     select = read.select
     having = select.args.get("having")
     if select.args.get("group") is None or select.args.get("joins") or not _is_plain(read.node):
         return ()
     found: list[Edit] = []
-    shown = (one for one in select.expressions if having is None)
+    shown = (one for one in select.expressions if having is None or _is_number(one))
     for node in (node for part in (*shown, having) if part is not None for node in part.find_all(exp.Subquery)):
         if node.find_ancestor(exp.Select) is not select or not isinstance(node.this, exp.Select):
             continue
-        window = _write_as_window(node.this, read)
+        window = write_as_window(node.this, read)
         if window is None:
             continue
         try:
@@ -52,8 +58,21 @@ def write_totals_as_windows(read: PrivateRead) -> tuple[Edit, ...]:
     return tuple(found)
 
 
-def _write_as_window(inner: exp.Select, read: PrivateRead) -> str | None:
-    """Return a scalar subquery as an expression of windows over the groups of the question around it, if it is one."""
+def _is_number(item: exp.Expr) -> bool:
+    """Return True if an item of a select list compares nothing, outside of subqueries."""
+    outside = item.walk(prune=lambda node: isinstance(node, exp.Query))
+    return not any(isinstance(node, exp.Predicate | exp.Connector | exp.Case) for node in outside)
+
+
+def write_as_window(
+    inner: exp.Select, read: PrivateRead, *, around: str = "", keys: Mapping[str, str] | None = None
+) -> str | None:
+    """Return a scalar subquery as an expression of windows over the groups of a question, if it is one.
+
+    Parameters:
+        around: the name that qualifies columns of the query around. The question's own table by default.
+        keys: the columns of the query around that show keys, with the columns that they show. Itself by default.
+    """
     source = _find_source(inner)
     if len(inner.expressions) != 1 or any(value for key, value in inner.args.items() if key not in _PLAIN):
         return None
@@ -61,12 +80,13 @@ def _write_as_window(inner: exp.Select, read: PrivateRead) -> str | None:
     if contains_type(shown, exp.Query, exp.Window):
         return None
     if isinstance(source, exp.Table):
-        rows = _find_rows(inner, source, read)
+        named = {name: name for name in _list_key_names(read.select)} if keys is None else keys
+        rows = _find_rows(inner, source, read, around=around or _find_name(read.node), keys=named)
         return None if rows is None else _write_windows(shown, source, rows, read)
     if not isinstance(source, exp.Subquery) or not _has_plain_alias(source) or inner.args.get("where") is not None:
         return None
     sizes = _list_sizes(source.this, read) if isinstance(source.this, exp.Select) else None
-    return None if sizes is None else _write_over_sizes(shown, sizes)
+    return None if sizes is None else write_over_sizes(shown, read_alias(source), sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +106,20 @@ class _Rows:
         return exp.Filter(this=called.copy(), expression=exp.Where(this=exp.and_(*both)))
 
 
-def _find_rows(inner: exp.Select, source: exp.Table, read: PrivateRead) -> _Rows | None:
+def _find_rows(
+    inner: exp.Select, source: exp.Table, read: PrivateRead, *, around: str, keys: Mapping[str, str]
+) -> _Rows | None:
     """Return the rows that a subquery reads, as some of the question's; None if it reads others."""
     if not _is_same_table(source, read):
         return None
-    own, around = _find_name(source), _find_name(read.node)
-    keys = _list_key_names(read.select)
+    own, grouped = _find_name(source), _list_key_names(read.select)
     partition: list[str] = []
     conjuncts: list[exp.Expr] = []
     for conjunct in _list_conjuncts(inner):
-        joined = _find_correlated_key(conjunct, own, around)
+        joined = _find_correlated_key(conjunct, own, around, keys)
         if joined is None:
             conjuncts.append(conjunct)
-        elif joined in keys:
+        elif joined in grouped:
             partition.append(joined)
         else:
             return None
@@ -108,18 +129,22 @@ def _find_rows(inner: exp.Select, source: exp.Table, read: PrivateRead) -> _Rows
     if not around_all <= _spell_all(conjuncts):
         return None
     more = tuple(one for one in conjuncts if not _spell_all([one]) <= around_all)
+    if any(contains_type(one, exp.Query) for one in more):
+        return None
     return _Rows(tuple(partition), more)
 
 
-def _find_correlated_key(conjunct: exp.Expr, own: str, around: str) -> str | None:
+def _find_correlated_key(conjunct: exp.Expr, own: str, around: str, keys: Mapping[str, str]) -> str | None:
     """Return the column that `own.c = around.c` compares with itself."""
     if not isinstance(conjunct, exp.EQ) or own == around:
         return None
     sides = [strip_parentheses(conjunct.this), strip_parentheses(conjunct.expression)]
     if not all(isinstance(one, exp.Column) for one in sides):
         return None
-    tables, names = {read_name(one.args.get("table")) for one in sides}, {read_name(one.this) for one in sides}
-    return names.pop() if tables == {own, around} and len(names) == 1 else None
+    named = {read_name(one.args.get("table")): read_name(one.this) for one in sides}
+    if set(named) != {own, around} or keys.get(named[around]) != named[own]:
+        return None
+    return named[own]
 
 
 def _reads_alone(node: exp.Expr, own: str) -> bool:
@@ -203,16 +228,30 @@ def _list_sizes(inner: exp.Select, read: PrivateRead) -> dict[str, exp.Expr] | N
     }
 
 
-def _write_over_sizes(shown: exp.Expr, sizes: dict[str, exp.Expr]) -> str | None:
-    """Return the mean, sum, largest or least of a size of all groups as a window."""
-    if not isinstance(shown, exp.Avg | exp.Sum | exp.Max | exp.Min) or not isinstance(
-        strip_parentheses(shown.this), exp.Column
-    ):
+def write_over_sizes(shown: exp.Expr, own: str, sizes: Mapping[str, exp.Expr]) -> str | None:
+    """Return an expression of means, sums and extremes of sizes of all groups as windows. Return None for others.
+
+    Parameters:
+        own: the name that qualifies the sizes.
+    """
+    copied: exp.Expr = exp.Paren(this=shown.copy())
+    if not _reads_alone(copied, own):
         return None
-    size = sizes.get(read_name(strip_parentheses(shown.this).this))
-    if size is None or contains_type(size, exp.Query, exp.Window) or not contains_type(size, exp.AggFunc):
+    calls = [one for one in copied.find_all(exp.AggFunc) if isinstance(one, exp.Avg | exp.Sum | exp.Max | exp.Min)]
+    within = {id(column) for call in calls for column in call.find_all(exp.Column)}
+    if not calls or contains_type(copied, exp.Filter, exp.Distinct, exp.Query, exp.Window):
         return None
-    return write_node(_make_window(type(shown)(this=_strip_qualifiers(size)), ()))
+    if len(calls) < len(list(copied.find_all(exp.AggFunc))):
+        return None
+    if any(id(column) not in within for column in copied.find_all(exp.Column)):
+        return None
+    for call in calls:
+        column = strip_parentheses(call.this)
+        size = sizes.get(read_name(column.this)) if isinstance(column, exp.Column) else None
+        if size is None or contains_type(size, exp.Query, exp.Window) or not contains_type(size, exp.AggFunc):
+            return None
+        call.replace(_make_window(type(call)(this=_strip_qualifiers(size)), ()))
+    return write_node(copied.this)
 
 
 def _make_window(call: exp.Expr, partition: Sequence[str]) -> exp.Window:

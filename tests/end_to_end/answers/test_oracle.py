@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.oracle.judging import Tally, judge
+from benchmarks.oracle.outer_totals import draw_outer_total, judge_outer_total
 from benchmarks.oracle.rankings import draw_ranking, judge_ranking
 from benchmarks.oracle.scorecards import draw_scorecard, judge_scorecard
 from benchmarks.oracle.self_joins import draw_self_join, judge_self_join
@@ -122,3 +123,21 @@ def test_the_oracle_can_fail(judges: Engines) -> None:
     judges.relations["duckdb"] = kept["duckdb"]
     disagreed = (judge(draw_statement(drawn), judges, Tally()) for _ in range(150))
     assert any(one is not None and one.source.startswith("duckdb") for one in disagreed)
+
+
+def test_totals_that_stand_around_groups_say_what_postgresql_says(judges: Engines) -> None:
+    """800 random comparisons with totals and means in scalar subqueries, WITH queries and joins of one row, forty at
+    quick: PostgreSQL reads the text as it stands.
+
+    Without noise or tolerance, so a false alarm is impossible.
+    """
+    tally = Tally()
+    drawn = random.Random(20261202)
+    statements = rounds(100, quick=40)
+    for _ in range(WORLDS):
+        judges.load(draw_rows(drawn))
+        for _ in range(statements):
+            asked = draw_outer_total(drawn)
+            assert judge_outer_total(asked, judges, tally) is None, asked.sql
+    assert tally.judged >= 0.75 * WORLDS * statements, tally
+    assert not tally.meaningless, tally

@@ -1,0 +1,96 @@
+"""Random comparisons with totals that stand around groups: what the integers say, and what PostgreSQL says.
+
+For PostgreSQL the grouped query is one that has every group which the question lists, where a group without rows has 0.
+A total over rows is the sum over those groups.
+"""
+
+import random
+from dataclasses import dataclass
+
+from benchmarks.oracle.judging import Tally
+from benchmarks.oracle.windows import Disagreed, fetch_keys, judge_cells, list_sizes
+from benchmarks.oracle.worlds import TABLES, Engines, Key
+from planner.catalog.catalog import Table
+from planner.question.question import Question
+
+_KEYS = (("month",), ("ward",), ("ward", "level"), ("month", "ward"))
+_SIZES = ("count(*)", "sum(age)", "sum(cost)", "count(age)", "sum(fee)", "count(*) FILTER (WHERE insured)")
+_CONDITIONS = (
+    "n {o} {q} * {v}",
+    "n {o} {q} * {v}",
+    "n - {v} {o} {c}",
+    "n {o} {q} * {v} OR m {o} {c}",
+    "m {o} {v} + {c}",
+)
+_OF_GROUPS = (
+    "WITH s AS ({m}) SELECT {shown} FROM s WHERE {condition:(SELECT %(m) FROM s)}",
+    "WITH s AS ({m}) SELECT {shown} FROM s WHERE {condition:(SELECT 2 * %(z.m) - 1 FROM s z)}",
+    "WITH s AS ({m}), t AS (SELECT %(m) AS v FROM s) SELECT {shown} FROM s, t WHERE {condition:t.v}",
+    "WITH s AS ({m}), t AS (SELECT %(m) AS v FROM s) SELECT {shown} FROM t CROSS JOIN s WHERE {condition:v}",
+    "WITH s AS ({m}) SELECT {shown} FROM s LEFT JOIN (SELECT %(m) AS v FROM s) t ON true WHERE {condition:v}",
+    "WITH s AS ({m}), t AS (SELECT %(m) AS v FROM s) SELECT {shown} FROM s WHERE {condition:(SELECT v FROM t)}",
+)
+_OF_ROWS = (
+    "SELECT {shown} FROM ({m}) s WHERE {condition:({total})}",
+    "SELECT {shown} FROM ({m}) s CROSS JOIN ({total}) t WHERE {condition:t.v}",
+    "WITH t AS ({total}) SELECT {shown} FROM ({m}) s JOIN t ON true WHERE {condition:v}",
+    "WITH s AS ({m}), t AS ({total}) SELECT {shown} FROM s WHERE {condition:(SELECT 2 * v FROM t)}",
+    "WITH t AS ({total}), s AS ({m}) SELECT {shown} FROM t, s WHERE {condition:t.v}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OuterTotalStatement:
+    """A statement in whose `text` {m} stands for the grouped query with sizes `n` and `m`, and {total} for a total."""
+
+    table: Table
+    keys: tuple[str, ...]
+    where: str
+    sizes: tuple[str, str]
+    text: str
+
+    @property
+    def sql(self) -> str:
+        """As it is asked."""
+        keys, where = ", ".join(self.keys), f" WHERE {self.where}" if self.where else ""
+        own, other = self.sizes
+        inner = f"SELECT {keys}, {own} AS n, {other} AS m FROM {self.table.name}{where} GROUP BY {keys}"
+        total = f"SELECT {other} AS v FROM {self.table.name}{where}"
+        return self.text.replace("{m}", inner).replace("{total}", total)
+
+    @property
+    def compares_means(self) -> bool:
+        """False: the sizes are counts and sums."""
+        return False
+
+
+def draw_outer_total(drawn: random.Random) -> OuterTotalStatement:
+    """Return a random comparison of groups with a total or mean that stands around them."""
+    keys = drawn.choice(_KEYS)
+    text = drawn.choice((*_OF_GROUPS, *_OF_ROWS)).replace("%", drawn.choice(("avg", "sum")))
+    before, _, rest = text.partition("{condition:")
+    read = rest.removesuffix("}")
+    condition = drawn.choice(_CONDITIONS).format(
+        o=drawn.choice((">", ">=", "<", "<=")), q=drawn.choice(("0.1", "0.5", "1.2")), c=drawn.randint(-5, 9), v=read
+    )
+    return OuterTotalStatement(
+        table=drawn.choice(TABLES),
+        keys=keys,
+        where=drawn.choice(("", "", "age > 1", "month >= '2026-02-01'", "insured")),
+        sizes=(drawn.choice(_SIZES), drawn.choice(_SIZES)),
+        text=before.replace("{shown}", ", ".join(f"s.{key}" for key in keys)) + condition,
+    )
+
+
+def judge_outer_total(
+    statement: OuterTotalStatement, engines: Engines, tally: Tally
+) -> Disagreed[OuterTotalStatement] | None:
+    """Return where a source disagrees with PostgreSQL; None where both agree, or there is nothing to judge."""
+    return judge_cells(statement, engines, tally, _find_truth)
+
+
+def _find_truth(statement: OuterTotalStatement, question: Question, engines: Engines) -> set[Key]:
+    named = dict(zip("nm", (f"coalesce({size}, 0)" for size in statement.sizes), strict=True))
+    sizes = list_sizes(statement.table, statement.keys, statement.where, named, question)
+    total = f"SELECT sum(m) AS v FROM ({sizes}) z"
+    return fetch_keys(statement.text.replace("{m}", sizes).replace("{total}", total), engines)
