@@ -223,3 +223,18 @@ threshold SELECT country, n / 2 AS half, n > 500 AS big FROM (SELECT country, co
 --> n=at least 101 half=null
 refuse SELECT country, n, n > 500 AS big FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q
 --> KH101
+
+-- # Shares, differences and growth beside a comparison with other groups
+
+null SELECT country, count(*) AS n, round(100.0 * count(*) / (SELECT count(*) FROM sales), 1) AS pct FROM sales GROUP BY country HAVING 100.0 * count(*) / (SELECT count(*) FROM sales) >= 15 ORDER BY pct DESC
+--> n=null pct=null unsorted pct
+threshold SELECT month, a - b AS diff FROM (SELECT month, sum(amount) AS a, lag(sum(amount)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE a - b > 5000
+--> a=null diff=null
+null SELECT month, a, round(100.0 * (a - b) / nullif(b, 0), 1) AS growth FROM (SELECT month, sum(amount) AS a, lag(sum(amount)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE 100.0 * (a - b) / nullif(b, 0) >= 20
+--> a=null growth=null
+null WITH g AS (SELECT country, sum(amount) AS a FROM sales GROUP BY country), t AS (SELECT sum(a) AS a FROM g) SELECT g.country, g.a / t.a AS share FROM g, t WHERE g.a / t.a > 0.2 ORDER BY share DESC
+--> a=null share=null unsorted share
+null SELECT country, month, 100.0 * n / of_country AS pct FROM (SELECT country, month, count(*) AS n, sum(count(*)) OVER (PARTITION BY country) AS of_country FROM sales GROUP BY 1, 2) q WHERE 100.0 * n / of_country > 40
+--> n=null pct=null
+null SELECT country, a / (SELECT sum(amount) FROM sales) AS share FROM (SELECT country, sum(amount) AS a FROM sales GROUP BY country) q
+--> KH101

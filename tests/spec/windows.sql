@@ -631,3 +631,20 @@ SELECT country FROM sales s CROSS JOIN (SELECT sum(amount) AS total FROM sales H
 
 SELECT country FROM sales s CROSS JOIN (SELECT count(*) AS amount FROM sales) t GROUP BY country HAVING sum(amount) > 100
 --> KH107 count(*)
+
+-- # Totals over fewer rows than the question's, and shown beside the threshold
+
+SELECT country FROM sales GROUP BY country HAVING count(*) FILTER (WHERE gift) > 0.25 * (SELECT count(*) FILTER (WHERE gift) FROM sales)
+--> [country 4] f0 > 0 ~2760; count(*) FILTER (WHERE gift) - 0.25 * sum(count(*) FILTER(WHERE gift)) OVER () {} delta 400
+
+SELECT country FROM sales s WHERE quantity > 3 GROUP BY country HAVING count(*) > 0.25 * (SELECT count(*) FROM sales t WHERE t.gift AND t.quantity > 3)
+--> [country 4] where "quantity" > 3 f0 > 0 ~6800; count(*) - 0.25 * sum(count(*) FILTER(WHERE (gift))) OVER () {} delta 400
+
+SELECT country FROM sales WHERE gift GROUP BY country HAVING sum(amount) > 0.25 * (SELECT sum(amount) FILTER (WHERE quantity > 3) FROM sales WHERE gift AND amount > 5)
+--> [country 4] where "gift" = true f0 > 0 ~10400000; sum(amount) - 0.25 * sum(sum(amount) FILTER(WHERE (quantity > 3) AND (amount > 5))) OVER () {} delta 600000
+
+SELECT country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) q WHERE n > 0.25 * (SELECT count(*) FROM sales WHERE country = 'France')
+--> [country 4] f0 > 0 ~6800; count(*) - 0.25 * sum(count(*) FILTER(WHERE (country = 'France'))) OVER () {} delta 400
+
+SELECT country FROM sales WHERE quantity > 3 GROUP BY country HAVING count(*) > 0.25 * (SELECT count(*) FROM sales WHERE quantity > 5)
+--> KH107 count(*)
