@@ -11,7 +11,6 @@ from sqlglot import exp
 from planner.aggregates.aggregate import GroupScope, contains_aggregate, read_aggregate
 from planner.aggregates.arithmetic import Linear, is_never_negative, read_linear
 from planner.aggregates.ask_apart import ask_separately
-from planner.aggregates.cell_windows import reads_groups
 from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Complement, Conjunction, Disjunction, Having
 from planner.aggregates.having_refusals import refuse_aggregate, refuse_group_divisor, refuse_group_quotient
 from planner.aggregates.intervals import convert_sides_to_seconds
@@ -25,9 +24,10 @@ from planner.aggregates.rounded_comparison import (
     compare_with_truncated,
 )
 from planner.aggregates.row_expression import Arithmetic
+from planner.aggregates.share_arithmetic import compare_rounded_share, find_divisor, unwrap_share
 from planner.aggregates.variance import compare_variance, is_variance
 from planner.errors import KeyholeError
-from planner.parser.tree import contains_type, find_position, is_number, strip_parentheses, write_node, write_short
+from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.predicates.condition import read_row_truth
 from planner.predicates.where_refusals import refuse_subquery
 from planner.question.condition import ALWAYS
@@ -234,8 +234,16 @@ def _read_comparison(
     if all(aggregated) and is_public(left, within) and not is_public(right, within):
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
     distance = strip_parentheses(left)
-    if isinstance(distance, exp.Div) and _divides_by_groups(distance) and not all(aggregated):
-        return _compare_share(node, distance, operator, right, within)
+    share = None if all(aggregated) else unwrap_share(distance, operator, right, within)
+    if share is not None:
+        return _compare_share(node, *share, within)
+
+    def compare(one: exp.Expr, of: str, other: exp.Expr) -> Having:
+        return _read_comparison(node, one, of, other, within, negated=False)
+
+    rounded = compare_rounded_share(distance, operator, right, within, compare)
+    if rounded is not None:
+        return rounded
     if isinstance(distance, exp.Abs) and not all(aggregated) and operator not in ("=", "<>"):
         return _read_distance(node, distance, operator, right, within)
     try:
@@ -252,26 +260,13 @@ def _read_comparison(
         raise error if instead is None else error.replace_hint(instead) from None
 
 
-def _find_divisor(node: exp.Div) -> exp.Expr:
-    """Return what a quotient divides by, within NULLIF(it, 0), which leaves groups out where it is 0."""
-    below = strip_parentheses(node.expression)
-    is_tested = isinstance(below, exp.Nullif) and is_number(strip_parentheses(below.expression), 0)
-    return strip_parentheses(below.this) if is_tested else below
-
-
-def _divides_by_groups(node: exp.Div) -> bool:
-    """Return True if a quotient's divisor is a window over groups, cast or not."""
-    below = _find_divisor(node)
-    return reads_groups(below.this if isinstance(below, exp.Cast) else below)
-
-
 def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr, within: GroupScope) -> Having:
     """Read `x / total > c` as `x > c * total` where the total is positive, and `x < c * total` where it is negative.
 
     Where rows that add to x add to the total and none is negative, x is 0 where the total is. It is then neither more
     nor less than a multiple of the total. A total of all groups is 0 only if there are no rows, and so no groups.
     """
-    below = _find_divisor(left)
+    below = find_divisor(left)
     whole = read_linear(below, within)
     part = read_linear(left.this, within)
     if whole is None or part is None:

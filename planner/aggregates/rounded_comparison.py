@@ -45,7 +45,7 @@ def compare_rounded(
     inner, threshold = read_linear(left.this, within), read_linear(right, within)
     if inner is None or threshold is None:
         return FAILS
-    places = _read_places(left, within)
+    places = read_places(left, within)
     own = threshold.key_numbers or inner.key_numbers
     if threshold.summands or own is not None or inner.null_value is not None or places is None:
         raise refuse_nonlinear(left, within)
@@ -60,12 +60,12 @@ def compare_rounded(
     at = find_position(left)
 
     def side(of: str) -> Having:
-        edge, found = _find_edge(left, of, threshold.constant / step)
+        edge, found = find_edge(left, of, threshold.constant / step)
         return compare_with_zero(
             inner.add(Linear((), edge * step, Arithmetic.EXACT), Fraction(-1)), found, left, at, within
         )
 
-    return _compare_edges(operator, side)
+    return compare_edges(operator, side)
 
 
 def compare_rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
@@ -78,22 +78,22 @@ def compare_rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within
     picked = strip_parentheses(left.this)
     is_exact = isinstance(picked, exp.Cast) and find_cast_arithmetic(picked) is Arithmetic.EXACT
     picked = strip_parentheses(picked.this) if is_exact else picked
-    places, at = _read_places(left, within), _fold_constant(right, within)
+    places, at = read_places(left, within), _fold_constant(right, within)
     if places is None or at is None or not is_pick(picked):
         return None
     if not is_exact and isinstance(left, exp.Round) and left.args.get("decimals") is None:
         return None
 
     def side(of: str) -> Having:
-        edge, found = _find_edge(left, of, at * Fraction(10) ** places)
+        edge, found = find_edge(left, of, at * Fraction(10) ** places)
         written = f"{Decimal(int(2 * abs(edge)) * 5).scaleb(-places - 1):f}"  # edges are whole or half steps
         literal: exp.Expr = exp.Literal.number(written)
         return compare_pick(picked, found, exp.Neg(this=literal) if edge < 0 else literal, within)
 
-    return _compare_edges(operator, side)
+    return compare_edges(operator, side)
 
 
-def _compare_edges(operator: str, side: Callable[[str], Having]) -> Having:
+def compare_edges(operator: str, side: Callable[[str], Having]) -> Having:
     """Return the comparison as one or two comparisons with an edge each."""
     if operator == "=":
         return Conjunction((side(">="), side("<=")))
@@ -135,12 +135,12 @@ def compare_truncated(left: exp.Expr, operator: str, right: exp.Expr, within: Gr
     )
 
     def side(of: str) -> Having:
-        edge, compared = _find_edge(_TRUNCATED, of, at)
+        edge, compared = find_edge(_TRUNCATED, of, at)
         difference = found.exact.add(Linear((), edge, Arithmetic.EXACT), Fraction(-1))
         made = compare_with_zero(difference, compared, left, find_position(left), within)
         return replace(made, warnings=(*made.warnings, warning)) if isinstance(made, Comparison) else made
 
-    return _compare_edges(operator, side)
+    return compare_edges(operator, side)
 
 
 def compare_with_truncated(
@@ -171,7 +171,7 @@ def compare_with_truncated(
         moved = difference.add(Linear((), Fraction(edge), Arithmetic.EXACT), Fraction(-1))
         return compare_with_zero(moved, compared, node, find_position(left), within)
 
-    return _compare_edges(operator, side)
+    return compare_edges(operator, side)
 
 
 def _is_never_negative(found: Linear) -> bool:
@@ -229,7 +229,8 @@ def _fold_constant(node: exp.Expr, within: GroupScope) -> Fraction | None:
     return value.value if isinstance(value, Number) else None
 
 
-def _read_places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupScope) -> int | None:
+def read_places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupScope) -> int | None:
+    """Return the number of decimals that a rounding keeps. Return None if it is no whole number, or very large."""
     decimals = left.args.get("decimals")
     if decimals is None:
         return 0
@@ -241,7 +242,7 @@ def _read_places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: Gro
     return int(value.value)
 
 
-def _find_edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fraction, str]:
+def find_edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fraction, str]:
     """Return the edge and the operator that the value, in steps, must satisfy for its rounding to compare as asked.
 
     Rounding grows with the value, so `rounded >= n` starts at the least value that rounds to the whole number n.

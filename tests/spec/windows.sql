@@ -648,3 +648,32 @@ SELECT country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) 
 
 SELECT country FROM sales WHERE quantity > 3 GROUP BY country HAVING count(*) > 0.25 * (SELECT count(*) FROM sales WHERE quantity > 5)
 --> KH107 count(*)
+
+-- # Shares within sums and multiples of constants, and rounded
+
+SELECT country, month FROM (SELECT country, month, sum(amount) AS a, lag(sum(amount)) OVER (PARTITION BY country ORDER BY month) AS b FROM sales GROUP BY 1, 2) q WHERE a / nullif(b, 0) - 1 > 0.25
+--> [country 4, month 13] ((f0 > 0 ~20400000 and f1 > 0 ~3200000) or (f2 <= -1 ~20400000 and f3 <= -1 ~3200000)); sum(amount) - 1.25 * lag(sum(amount)) OVER (PARTITION BY country ORDER BY month) {} delta 600000; lag(sum(amount)) OVER (PARTITION BY country ORDER BY month) {} delta 1; sum(amount) - 1.25 * lag(sum(amount)) OVER (PARTITION BY country ORDER BY month) {} delta 600000; lag(sum(amount)) OVER (PARTITION BY country ORDER BY month) {} delta 1
+
+SELECT country, month FROM (SELECT country, month, sum(amount) AS a, lag(sum(amount)) OVER (PARTITION BY country ORDER BY month) AS b FROM sales GROUP BY 1, 2) q WHERE 100 * (1 - a / nullif(b, 0)) >= 25
+--> [country 4, month 13] ((f0 <= 0 ~16000000 and f1 > 0 ~3200000) or (f2 > -1 ~16000000 and f3 <= -1 ~3200000)); sum(amount) - 0.75 * lag(sum(amount)) OVER (PARTITION BY country ORDER BY month) {} delta 600000; lag(sum(amount)) OVER (PARTITION BY country ORDER BY month) {} delta 1; sum(amount) - 0.75 * lag(sum(amount)) OVER (PARTITION BY country ORDER BY month) {} delta 600000; lag(sum(amount)) OVER (PARTITION BY country ORDER BY month) {} delta 1
+
+SELECT country FROM sales GROUP BY country HAVING round(sum(amount) / (SELECT sum(amount) FROM sales), 1) >= 0.2
+--> [country 4] ((f0 > -1 ~56000000 and f1 > 0 ~6300000) or (f0 <= 0 ~56000000 and f1 <= -1 ~6300000)); sum(amount) - 0.15 * sum(sum(amount)) OVER () {} delta 3000000; sum(sum(amount)) OVER () {} delta 1
+
+SELECT country FROM sales GROUP BY country HAVING round(100.0 * count(*) / (SELECT count(*) FROM sales), 1) BETWEEN 20 AND 30
+--> [country 4] (f0 > -1 ~3800000 and f1 <= -1 ~3800000); count(*) - 0.1995 * sum(count(*)) OVER () {} delta 200000; count(*) - 0.3005 * sum(count(*)) OVER () {} delta 200000
+
+SELECT country FROM sales GROUP BY country HAVING round(100 * (sum(amount) / (SELECT sum(amount) FROM sales) - 1)) <> -85
+--> [country 4] ((f0 > 0 ~980000000 and f1 > 0 ~11000000) or (f0 <= -1 ~980000000 and f1 <= -1 ~11000000) or (f2 <= 0 ~980000000 and f1 > 0 ~11000000) or (f2 > -1 ~980000000 and f1 <= -1 ~11000000)); sum(amount) - 0.155 * sum(sum(amount)) OVER () {} delta 30000000; sum(sum(amount)) OVER () {} delta 1; sum(amount) - 0.145 * sum(sum(amount)) OVER () {} delta 30000000
+
+SELECT country FROM sales GROUP BY country HAVING 100 * (count(*) / (SELECT count(*) FROM sales)) > 5
+--> KH204 count(*)
+
+SELECT country FROM sales GROUP BY country HAVING round(100 * count(*) / (SELECT count(*) FROM sales), 1) > 5
+--> KH204 100
+
+SELECT country FROM sales GROUP BY country HAVING round((count(*)::float8 / (SELECT count(*) FROM sales))) > 5
+--> KH204 count(*)::float8
+
+SELECT country FROM sales GROUP BY country HAVING sum(amount) / (SELECT sum(amount) FROM sales) + count(*) > 5
+--> KH204 sum(amount)
