@@ -20,7 +20,7 @@ from planner.extract.extract_refusals import refuse_shown_size
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tree
 from planner.parser.edits import Edit, EditBudget, Origin
-from planner.parser.lexer import Token
+from planner.parser.lexer import Token, spell_name
 from planner.parser.subquery_readers import Reader, find_conjuncts, find_unaliased_end, list_readers
 from planner.parser.tree import contains_type, find_offset, locate_name, read_name, strip_parentheses
 from planner.scorecard.find import find_predicates, shows_size
@@ -76,7 +76,8 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
         if around is not None:
             return (*inside, *around)
         if (shown := find_shown_aggregate(read.select)) is not None:
-            raise refuse_shown_size(shown, hint=f"{_write_alone(read, inside)};")
+            alone = _write_around_windows(read) or _write_alone(read, inside)
+            raise refuse_shown_size(shown, hint=f"{alone};")
     return ()
 
 
@@ -480,6 +481,20 @@ def _edit_around(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token
     if kept:
         return [Edit.from_text(tokens[conjuncts[0].first].start, end, " AND ".join(kept))]
     return [Edit.from_text(tokens[conjuncts[0].first - 1].start, end, "")]
+
+
+def _write_around_windows(read: PrivateRead) -> str | None:
+    """Return the subquery's keys in a question around it, if it has windows: PostgreSQL has none in HAVING."""
+    text, tokens = read.text, read.tokens
+    place = find_clauses(read.node, tokens)
+    (reader,) = list_readers(read.select, place.select, tokens) or (None,)
+    items = list_items(read.select, place, tokens)
+    if reader is None or items is None or not contains_type(read.select, exp.Window):
+        return None
+    keys = [spell_name(name) for name, item in items.items() if not (item.is_aggregate or item.is_predicate)]
+    inner = text[tokens[place.select].start : tokens[place.end - 1].end]
+    where = reader.clauses.get_text("where", text, tokens)
+    return f"SELECT {', '.join(keys)} FROM ({inner}) AS {spell_name(reader.alias or 'q')} {where}".rstrip()
 
 
 def _write_alone(read: PrivateRead, inside: list[Edit]) -> str:

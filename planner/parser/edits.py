@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from planner.errors import KeyholeError
 
+_OVER = " OVER ("
 MOST_ADDED = 20_000  # characters that edits may add: a statement that repeats itself grows by no more
 
 
@@ -78,12 +79,14 @@ def count_growth(edits: Iterable[Edit]) -> int:
 class Origin:
     """A text, and the edits by which it was made from another one. `rules` names the rules that made them.
 
-    `edits` has for each edit the pieces of its result.
+    `edits` has for each edit the pieces of its result. `windows` are the windows that stand for scalar subqueries, each
+    with what was written.
     """
 
     text: str
     edits: tuple[tuple[_Piece, ...], ...] = ()
     rules: tuple[str, ...] = ()
+    windows: tuple[tuple[str, str], ...] = ()
 
     def edit(self, edits: Iterable[Edit], *, rule: str) -> "Origin":
         """Return the text after the edits of a rule. Raise KH106 if they overlap."""
@@ -106,7 +109,15 @@ class Origin:
             at = edit.end
         parts.append(self.text[at:])
         pieces.append(_Piece(length, at, is_kept=True))
-        return replace(self, text="".join(parts), edits=(*self.edits, tuple(pieces)), rules=(*self.rules, rule))
+        replaced = [(edit.text, self.text[edit.start : edit.end]) for edit in edits]
+        windows = [(text, written) for text, written in replaced if _OVER in text and written.startswith("(")]
+        return replace(
+            self,
+            text="".join(parts),
+            edits=(*self.edits, tuple(pieces)),
+            rules=(*self.rules, rule),
+            windows=(*self.windows, *windows),
+        )
 
     @property
     def kept_spans(self) -> tuple[tuple[int, int, int], ...]:
@@ -123,6 +134,13 @@ class Origin:
         return at
 
     def place_error(self, error: KeyholeError) -> KeyholeError:
-        """Return the refusal with its position moved from this text to the original one."""
+        """Return the refusal with its position moved from this text to the original one, and in its words."""
         position = None if error.position is None else self.find_offset(error.position - 1) + 1
-        return KeyholeError(error.code, error.message, detail=error.detail, hint=error.hint, position=position)
+        message, hint = self._spell_as_written(error.message), error.hint and self._spell_as_written(error.hint)
+        return KeyholeError(error.code, message, detail=error.detail, hint=hint, position=position)
+
+    def _spell_as_written(self, words: str) -> str:
+        """Return a text with subqueries in the place of the windows that stand for them."""
+        for window, written in self.windows:
+            words = words.replace(window, written)
+        return words

@@ -187,4 +187,4 @@ SELECT country FROM (SELECT s.country FROM sales s JOIN regions r ON s.gift) v G
 SELECT country FROM (SELECT country, count(*) AS n, generate_series(1, count(*)::int) AS g FROM sales GROUP BY country) q WHERE n > 500
 --> KH101 count(*)
 SELECT country FROM (SELECT country, count(*) IN (700) OR count(*) BETWEEN 50 AND 90 AS b, count(*) AS n FROM sales GROUP BY country) q WHERE b = (n > 80)
---> [country 4] ((((f0 > 699 ~70 and f0 <= 700 ~70) or (f0 > 49 ~5 and f0 <= 90 ~9)) and f0 > 80 ~8) or ((f0 > 700 ~70 or f0 <= 699 ~70) and (f0 <= 49 ~5 or f0 > 90 ~9) and f0 <= 80 ~8)) show ((f0 > 699 ~70 and f0 <= 700 ~70) or (f0 > 49 ~5 and f0 <= 90 ~9)); count(*) delta 100 in 0..100
+--> [country 4] ((((f0 > 699 ~70 and f0 <= 700 ~70) or (f0 > 49 ~5 and f0 <= 90 ~9)) and f0 > 80 ~8) or ((f0 > 700 ~70 or f0 <= 699 ~70) and (f0 <= 49 ~5 or f0 > 90 ~9) and f0 <= 80 ~8)); count(*) delta 100 in 0..100

@@ -183,7 +183,7 @@ null WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS
 --> n=null
 threshold WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS (SELECT country, n AS m FROM a) SELECT country, m FROM b WHERE m > 500
 --> n=at least 501
-null WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS (SELECT country, n, lag(n) OVER (ORDER BY country) AS before FROM a) SELECT country FROM b WHERE n > 500
+null WITH a AS (SELECT country, count(*) AS n FROM sales GROUP BY country), b AS (SELECT country, n, lag(n) OVER (ORDER BY country) AS before FROM a) SELECT country, n, before FROM b WHERE n > 500
 --> n=null before=null
 null WITH a AS (SELECT country, count(*) AS n, sum(count(*)) OVER () AS total FROM sales GROUP BY country HAVING count(*) > 500), b AS (SELECT * FROM a) SELECT country FROM b WHERE n > 0.1 * total
 --> KH101

@@ -571,7 +571,7 @@ SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY mon
 --> [month 13] (f0 > 1000 ~100 or f1 <= 1000 ~100); count(*) delta 100 in 0..100; lag(count(*)) OVER (ORDER BY month) {} delta 1
 
 SELECT month FROM (SELECT month, count(*) > 1000 AS busy, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE busy AND n > b + 100
---> [month 13] (f0 > 1000 ~100 and f1 > 100 ~10); count(*) delta 100 in 0..100; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+--> [month 13] (f0 > 1000 ~100 and f1 > 100 ~1200); count(*) delta 100 in 0..100; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
 
 WITH q AS (SELECT month, count(*) > 1000 AS busy, lag(count(*)) OVER (ORDER BY month) > 1000 AS was_busy FROM sales GROUP BY month) SELECT month, busy FROM q WHERE busy AND NOT was_busy
 --> [month 13] (f0 > 1000 ~100 and f1 <= 1000 ~100); count(*) delta 100 in 0..100; lag(count(*)) OVER (ORDER BY month) {} delta 1

@@ -74,9 +74,22 @@ def suggest_question(place: ParsedQuestion, *, aliases: Set[str] = frozenset()) 
     elif asked is None or not contains_aggregate(asked) or excludes_emptiness(asked):
         having = f"HAVING {own or _suggest_threshold(place) or 'count(*) > 1000'}"
         instead = "" if own else INSTEAD
-    grouped = (f"SELECT {names}", source, where, f"GROUP BY {_copy_group_by(place) or names}", having)
+    grouped: tuple[str, ...] = (f"SELECT {names}", source, where, f"GROUP BY {_copy_group_by(place) or names}", having)
+    if contains_type(asked or exp.Null(), exp.Window) and named is None and not instead:
+        grouped = _write_around_windows(place, shown, grouped)
     parts = (place.with_text, *(("SELECT true", source, where, having) if whole else grouped))
     return instead + " ".join(part for part in parts if part) + ";"
+
+
+def _write_around_windows(place: ParsedQuestion, keys: tuple[Column, ...], parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parts of a question with its HAVING in the select list: PostgreSQL has no windows in HAVING."""
+    select, source, where, group, having = parts
+    if _write_items(place):
+        return parts
+    names = [spell_name(key.name) for key in keys]
+    called = "passes" if "passes" not in names else "all_pass"
+    shown = f"({select}, {having.removeprefix('HAVING').strip()} AS {called}"
+    return f"SELECT {', '.join(names)} FROM", shown, source, where, f"{group}) AS q WHERE {called}"
 
 
 def _suggest_without_aliases(place: ParsedQuestion, aliases: Set[str]) -> str | None:

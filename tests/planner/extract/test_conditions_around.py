@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 from scipy import stats
+from sqlglot import exp
 
 from mechanisms.registry import MECHANISMS
 from planner.lower.dialects.duckdb import DUCKDB
+from planner.parser.lexer import read_tokens
+from planner.parser.tree import parse
 from planner.plan.build import plan_question
 from planner.question.plan import Plan
 from tests.effort import rounds
-from tests.planner.asked import asked
+from tests.planner.asked import asked, refusal
+from tests.planner.rendering import question_text
 from tests.seeded_noise import SeededNoise
 from tests.worlds.retail import retail
 
@@ -47,3 +51,57 @@ def test_a_group_that_passes_every_condition_is_missed_as_seldom_as_one_conditio
         returned = np.logical_and.reduce([outcome.passed, *outcome.predicates])
         missed += int(np.count_nonzero(~returned[apart]))
     assert missed <= stats.binom.isf(1e-6, many * len(apart), 0.05)
+
+
+@pytest.mark.parametrize(
+    ("sql", "same"),
+    [
+        (
+            f"SELECT month, n FROM {NEIGHBOURS} q WHERE n > b + 500 AND month > '2011-02-01'",
+            f"SELECT month FROM {NEIGHBOURS} q WHERE n > b + 500 AND month > '2011-02-01'",
+        ),
+        (
+            f"WITH q AS {NEIGHBOURS} SELECT month, n - b FROM q WHERE n > b AND b > 1000",
+            f"SELECT month FROM {NEIGHBOURS} q WHERE n > b AND b > 1000",
+        ),
+        (
+            "SELECT country, sum(amount) FROM sales GROUP BY 1 HAVING count(*) > (SELECT count(*) FROM sales) / 5",
+            "SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT count(*) FROM sales) / 5",
+        ),
+        (
+            "WITH s AS (SELECT month, sum(amount) AS a FROM sales GROUP BY month) "
+            "SELECT month, a FROM s WHERE a > (SELECT avg(a) FROM s)",
+            "SELECT month FROM (SELECT month, sum(amount) > avg(sum(amount)) OVER () AS p FROM sales GROUP BY 1) q "
+            "WHERE p",
+        ),
+    ],
+)
+def test_the_hint_of_a_comparison_with_other_groups_is_that_comparison_as_postgresql_reads_it(
+    sql: str, same: str
+) -> None:
+    """PostgreSQL has no windows in HAVING."""
+    error = refusal(sql)
+    assert error is not None
+    assert error.code == "KH101"
+    hint = (error.hint or "").rstrip(";")
+    tree = parse(hint, read_tokens(hint)).tree
+    assert not any(window.find_ancestor(exp.Having) for window in tree.find_all(exp.Window)), hint
+    assert asked(hint).formula == asked(same).formula
+    assert question_text(asked(hint)) == question_text(asked(same))
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("100.0 * (count(*) / (SELECT count(*) FROM sales)) > 5", "count(*) / (SELECT count(*) FROM sales)"),
+        (
+            "count(*) > 2 * (SELECT count(*) FROM sales) / (SELECT max(amount) FROM sales)",
+            "2 * (SELECT count(*) FROM sales)",
+        ),
+    ],
+)
+def test_a_refusal_names_a_total_as_it_was_written(sql: str, words: str) -> None:
+    error = refusal(f"SELECT country FROM sales GROUP BY country HAVING {sql}")
+    assert error is not None
+    assert words in f"{error.message} {error.hint}"
+    assert "OVER" not in error.message
