@@ -255,12 +255,18 @@ def refuse_hidden_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None
     )
 
 
-def refuse_threshold_from_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
-    """Return KH107 for a threshold that a subquery would take from rows, as the share of a total."""
+def refuse_threshold_from_rows(node: exp.Expr, *, hint: str, counts_units: bool) -> KeyholeError:
+    """Return KH107 for a threshold that a subquery would take from rows, as the share of a total.
+
+    Parameters:
+        counts_units: the subquery counts privacy units, and the hint adds up those of each group.
+    """
     return KeyholeError(
         "KH107",
         "a threshold that a subquery takes from other rows",
-        detail="The total of all rows is as private as the total of a group. Write a public total in the place of the "
+        detail="A privacy unit of several groups counts once in the total. In the sum over groups it counts in each."
+        if counts_units
+        else "The total of all rows is as private as the total of a group. Write a public total in the place of the "
         "subquery, such as last year's published one.",
         hint=hint,
         position=find_position(node),

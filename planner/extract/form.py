@@ -39,6 +39,7 @@ from planner.extract.hints.answerable_questions import (
     suggest_public_total,
     suggest_question,
     suggest_set_operation,
+    write_units_of_groups,
 )
 from planner.extract.hints.number_in_place import put_number_in_place
 from planner.extract.hints.people import refuse_people
@@ -355,7 +356,9 @@ def _refuse_subquery(place: ParsedQuestion, inner: exp.Query, key: str) -> Keyho
     if key == "having" and _is_list(inner):
         return refuse_list_in_having(inner)
     if key == "having":
-        return refuse_threshold_from_rows(inner, hint=suggest_public_total(place))
+        units = write_units_of_groups(place, inner)
+        hint = suggest_public_total(place, in_place=units)
+        return refuse_threshold_from_rows(inner, hint=hint, counts_units=units is not None)
     refusal = refuse_inner_subquery(inner)
     if key == "where" and not place.with_text and (instead := put_number_in_place(place, inner)) is not None:
         return refuse_value_of_all_rows(inner, instead=instead)

@@ -442,9 +442,42 @@ def _choose_public_number(place: ParsedQuestion) -> str:
     return PUBLIC_TOTAL
 
 
-def suggest_public_total(place: ParsedQuestion) -> str:
-    """Return the question with a number in the place of every subquery in its HAVING."""
-    tokens, end, number = place.tokens, place.clauses.end, _choose_public_number(place)
+def write_units_of_groups(place: ParsedQuestion, inner: exp.Query) -> str | None:
+    """Return a sum over groups in the place of `(SELECT count(DISTINCT unit) FROM t)` over the rows of the question.
+
+    A unit of several groups counts once in the subquery, and in each of its groups in the sum. Return None for others.
+    """
+    select, table = place.select, place.scope.table
+    inner = inner.this if isinstance(inner, exp.Subquery) else inner
+    if not isinstance(inner, exp.Select) or len(inner.expressions) != 1 or select.args.get("joins"):
+        return None
+    counted = strip_parentheses(inner.expressions[0].unalias())
+    units = counted.this if isinstance(counted, exp.Count) else None
+    named = units.expressions if isinstance(units, exp.Distinct) else []
+    source, where = inner.args.get("from_"), inner.args.get("where")
+    alike = source == select.args.get("from_") and where == select.args.get("where")
+    plain = {key for key, value in inner.args.items() if value} <= {"expressions", "from_", "where"}
+    is_unit = [isinstance(one, exp.Column) and read_name(one.this) for one in named] == list(table.unit)
+    groups = () if select.args.get("group") is None else select.args["group"].expressions
+    columns = [strip_parentheses(one) for one in groups]
+    if not (alike and plain and is_unit and table.unit and all(isinstance(one, exp.Column) for one in columns)):
+        return None
+    if len(list(select.args["having"].find_all(exp.Select))) > 1:
+        return None
+    keys = ", ".join(map(write_node, columns))
+    rows = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
+    parts = (
+        f"SELECT {keys}, {write_node(counted)} AS units",
+        rows,
+        place.clauses.get_text("where", place.text, place.tokens),
+        f"GROUP BY {keys}",
+    )
+    return f"(SELECT sum(units) FROM ({' '.join(part for part in parts if part)}) AS sizes)"
+
+
+def suggest_public_total(place: ParsedQuestion, *, in_place: str | None = None) -> str:
+    """Return the question with a number, or `in_place`, in the place of every subquery in its HAVING."""
+    tokens, end, number = place.tokens, place.clauses.end, in_place or _choose_public_number(place)
     first = place.clauses.find_mark("having")
     at = place.clauses.select
     written, start = [], tokens[at].start

@@ -5,20 +5,24 @@ from dataclasses import replace
 from functools import cache
 from math import inf
 
+import pytest
+
 from mechanisms.formula import AllOf
 from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
+from planner.functionals.cell_readings import reads_cells
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan_question
 from planner.statements.classify import KeyholeSetting, PassThrough, Statement, classify
 from planner.statements.settings import read_accuracy
 from tests.effort import rounds
-from tests.planner.asked import TODAY, all_hold
+from tests.planner.asked import TODAY, all_hold, asking
 from tests.planner.hints import CORPUS, REFUSING, shown_atoms, shown_condition, shown_statements
 from tests.planner.spec import pairs
 from tests.worlds.retail import retail
+from tests.worlds.stays import stays
 
 _IN_PREDICATE = "Add to this predicate: AND "
 
@@ -211,3 +215,26 @@ def test_the_corpus_shows_hints_of_every_kind() -> None:
     assert len(_added()) >= 12
     assert len(_with_atoms()) >= 12
     assert sum(bool(shown_statements(error.hint or "")) for _, error in _refusals()) >= 25
+
+
+def test_a_total_of_units_is_refused_beside_the_sum_over_groups() -> None:
+    """A unit of two groups counts once in the total: the sum over groups is another question, and the hint says so."""
+    catalog, units = stays(), "count(DISTINCT patient_id)"
+    for where in ("", " WHERE height > 1"):
+        question = f"SELECT ward FROM stays{where} GROUP BY ward HAVING {units} > 0.2 * "
+        for group in (f"(SELECT {units} FROM stays{where})", f"(SELECT avg(height) FROM stays{where} GROUP BY ward)"):
+            with pytest.raises(KeyholeError, match="KH107") as refused:
+                bind_question(
+                    asking(question + group, catalog).questions[0],
+                    catalog,
+                    accuracy=read_accuracy({}, catalog.defaults),
+                    parameters={},
+                    today=TODAY,
+                )
+            hint = refused.value.hint or ""
+            sizes = f"(SELECT sum(units) FROM (SELECT ward, {units} AS units FROM stays{where} GROUP BY ward) AS sizes)"
+            assert (hint == f"Instead you can ask: {question}{sizes};") == (units in group)
+            assert ("counts once in the total" in (refused.value.detail or "")) == (units in group)
+        statement = asking(question + sizes, catalog).questions[0]
+        accuracy = read_accuracy({}, catalog.defaults)
+        assert reads_cells(bind_question(statement, catalog, accuracy=accuracy, parameters={}, today=TODAY))
