@@ -19,12 +19,14 @@ from planner.aggregates.linear_comparison import compare_linear, compare_quotien
 from planner.aggregates.order_statistics import compare_pick, compare_truth, is_pick, is_truth
 from planner.aggregates.rounded_comparison import (
     compare_rounded,
+    compare_rounded_share,
     compare_rounded_value,
     compare_truncated,
     compare_with_truncated,
+    find_divisor,
+    unwrap_share,
 )
 from planner.aggregates.row_expression import Arithmetic
-from planner.aggregates.share_arithmetic import compare_rounded_share, find_divisor, unwrap_share
 from planner.aggregates.variance import compare_variance, is_variance
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short

@@ -2,9 +2,11 @@
 
 A quotient of integers is one of them: PostgreSQL truncates it towards 0. `count(a) * 100 / count(*) >= 20` is the same
 for the exact quotient, and so is `> 19`; `> -1` means that the exact quotient is above -1.
+
+So are shares, `x / total`, within constants: `s / before - 1 > 0.25` is `s / before > 1.25`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -12,7 +14,7 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import GroupScope
+from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.arithmetic import (
     Linear,
     find_cast_arithmetic,
@@ -20,6 +22,7 @@ from planner.aggregates.arithmetic import (
     read_linear,
     refuse_nonlinear,
 )
+from planner.aggregates.cell_windows import reads_groups
 from planner.aggregates.comparison import FAILS, Comparison, Conjunction, Disjunction, Having
 from planner.aggregates.computed_measure import find_least_value
 from planner.aggregates.having_refusals import write_parenthesised
@@ -29,12 +32,15 @@ from planner.aggregates.order_statistics import compare_pick, is_pick
 from planner.aggregates.row_expression import Arithmetic
 from planner.catalog.catalog import Column
 from planner.errors import KeyholeError
-from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
+from planner.parser.tree import find_position, is_number, strip_parentheses, write_node, write_short
+from planner.scope.name_resolution import find_numeric_scale
 from planner.values.constant import NotConstant, Number, Untyped, read_number
 from planner.values.expressions import fold_constant
 from planner.values.operators import FLIPPED_OPERATORS
 
+_ROUNDINGS = (exp.Round, exp.Floor, exp.Ceil, exp.Trunc)
 _TRUNCATED = exp.Trunc()
+_MOST_STEPS = 8  # constants around a share
 _FINEST = 30  # decimals of ROUND, either way: beyond every grid and bound that a policy can declare
 
 
@@ -45,7 +51,7 @@ def compare_rounded(
     inner, threshold = read_linear(left.this, within), read_linear(right, within)
     if inner is None or threshold is None:
         return FAILS
-    places = read_places(left, within)
+    places = _read_places(left, within)
     own = threshold.key_numbers or inner.key_numbers
     if threshold.summands or own is not None or inner.null_value is not None or places is None:
         raise refuse_nonlinear(left, within)
@@ -60,12 +66,12 @@ def compare_rounded(
     at = find_position(left)
 
     def side(of: str) -> Having:
-        edge, found = find_edge(left, of, threshold.constant / step)
+        edge, found = _find_edge(left, of, threshold.constant / step)
         return compare_with_zero(
             inner.add(Linear((), edge * step, Arithmetic.EXACT), Fraction(-1)), found, left, at, within
         )
 
-    return compare_edges(operator, side)
+    return _compare_edges(operator, side)
 
 
 def compare_rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
@@ -78,22 +84,22 @@ def compare_rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within
     picked = strip_parentheses(left.this)
     is_exact = isinstance(picked, exp.Cast) and find_cast_arithmetic(picked) is Arithmetic.EXACT
     picked = strip_parentheses(picked.this) if is_exact else picked
-    places, at = read_places(left, within), _fold_constant(right, within)
+    places, at = _read_places(left, within), _fold_constant(right, within)
     if places is None or at is None or not is_pick(picked):
         return None
     if not is_exact and isinstance(left, exp.Round) and left.args.get("decimals") is None:
         return None
 
     def side(of: str) -> Having:
-        edge, found = find_edge(left, of, at * Fraction(10) ** places)
+        edge, found = _find_edge(left, of, at * Fraction(10) ** places)
         written = f"{Decimal(int(2 * abs(edge)) * 5).scaleb(-places - 1):f}"  # edges are whole or half steps
         literal: exp.Expr = exp.Literal.number(written)
         return compare_pick(picked, found, exp.Neg(this=literal) if edge < 0 else literal, within)
 
-    return compare_edges(operator, side)
+    return _compare_edges(operator, side)
 
 
-def compare_edges(operator: str, side: Callable[[str], Having]) -> Having:
+def _compare_edges(operator: str, side: Callable[[str], Having]) -> Having:
     """Return the comparison as one or two comparisons with an edge each."""
     if operator == "=":
         return Conjunction((side(">="), side("<=")))
@@ -135,12 +141,12 @@ def compare_truncated(left: exp.Expr, operator: str, right: exp.Expr, within: Gr
     )
 
     def side(of: str) -> Having:
-        edge, compared = find_edge(_TRUNCATED, of, at)
+        edge, compared = _find_edge(_TRUNCATED, of, at)
         difference = found.exact.add(Linear((), edge, Arithmetic.EXACT), Fraction(-1))
         made = compare_with_zero(difference, compared, left, find_position(left), within)
         return replace(made, warnings=(*made.warnings, warning)) if isinstance(made, Comparison) else made
 
-    return compare_edges(operator, side)
+    return _compare_edges(operator, side)
 
 
 def compare_with_truncated(
@@ -171,7 +177,7 @@ def compare_with_truncated(
         moved = difference.add(Linear((), Fraction(edge), Arithmetic.EXACT), Fraction(-1))
         return compare_with_zero(moved, compared, node, find_position(left), within)
 
-    return compare_edges(operator, side)
+    return _compare_edges(operator, side)
 
 
 def _is_never_negative(found: Linear) -> bool:
@@ -229,7 +235,7 @@ def _fold_constant(node: exp.Expr, within: GroupScope) -> Fraction | None:
     return value.value if isinstance(value, Number) else None
 
 
-def read_places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupScope) -> int | None:
+def _read_places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupScope) -> int | None:
     """Return the number of decimals that a rounding keeps. Return None if it is no whole number, or very large."""
     decimals = left.args.get("decimals")
     if decimals is None:
@@ -242,7 +248,7 @@ def read_places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: Grou
     return int(value.value)
 
 
-def find_edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fraction, str]:
+def _find_edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fraction, str]:
     """Return the edge and the operator that the value, in steps, must satisfy for its rounding to compare as asked.
 
     Rounding grows with the value, so `rounded >= n` starts at the least value that rounds to the whole number n.
@@ -261,3 +267,111 @@ def find_edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fract
     if above:
         return edge, ">=" if included else ">"
     return edge, "<" if included else "<="
+
+
+def find_divisor(node: exp.Div) -> exp.Expr:
+    """Return what a quotient divides by, within NULLIF(it, 0), which leaves groups out where it is 0."""
+    below = strip_parentheses(node.expression)
+    is_tested = isinstance(below, exp.Nullif) and is_number(strip_parentheses(below.expression), 0)
+    return strip_parentheses(below.this) if is_tested else below
+
+
+def divides_by_groups(node: exp.Expr) -> bool:
+    """Return True for a quotient whose divisor is a window over groups, cast or not."""
+    if not isinstance(node, exp.Div):
+        return False
+    below = find_divisor(node)
+    return reads_groups(below.this if isinstance(below, exp.Cast) else below)
+
+
+def unwrap_share(
+    left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope
+) -> tuple[exp.Div, str, exp.Expr] | None:
+    """Return a comparison of sums and multiples of a share with a constant as that of the share.
+
+    Return None if there is none, or if there are constants around a quotient of integers or doubles.
+    """
+    node, steps = strip_parentheses(left), 0
+    multiples: list[exp.Expr] = []
+    while not divides_by_groups(node):
+        steps += 1
+        if isinstance(node, exp.Cast) and _is_plain_numeric(node):
+            node = strip_parentheses(node.this)
+            continue
+        if not isinstance(node, exp.Add | exp.Sub | exp.Mul) or contains_aggregate(right) or steps > _MOST_STEPS:
+            return None
+        one, other = strip_parentheses(node.this), strip_parentheses(node.expression)
+        is_behind = not contains_aggregate(one)
+        share, constant = (other, one) if is_behind else (one, other)
+        if _fold_constant(constant, within) is None:
+            return None
+        said, moved = exp.Paren(this=right.copy()), _multiply([*multiples, constant])
+        if isinstance(node, exp.Mul):
+            multiples.append(constant)
+        elif isinstance(node, exp.Add):
+            right = exp.Sub(this=said, expression=moved)
+        elif is_behind:
+            right, operator = exp.Sub(this=moved, expression=said), FLIPPED_OPERATORS[operator]
+        else:
+            right = exp.Add(this=said, expression=moved)
+        node = share
+    assert isinstance(node, exp.Div)
+    if not steps:
+        return node, operator, right
+    if _find_arithmetic(node, within) is not Arithmetic.EXACT:
+        return None
+    if multiples:
+        above = _multiply([*multiples, node.this])
+        node = exp.Div(this=exp.Paren(this=above), expression=node.expression.copy(), typed=False, safe=False)
+    return node, operator, right
+
+
+def _is_plain_numeric(node: exp.Cast) -> bool:
+    """Return True for a cast to numeric that keeps all digits."""
+    return find_cast_arithmetic(node) is Arithmetic.EXACT and find_numeric_scale(node) is None
+
+
+def _multiply(factors: Sequence[exp.Expr]) -> exp.Expr:
+    first, *others = (exp.Paren(this=one.copy()) for one in factors)
+    product: exp.Expr = first
+    for one in others:
+        product = exp.Mul(this=product, expression=one)
+    return product
+
+
+def compare_rounded_share(
+    left: exp.Expr,
+    operator: str,
+    right: exp.Expr,
+    within: GroupScope,
+    compare: Callable[[exp.Expr, str, exp.Expr], Having],
+) -> Having | None:
+    """Compare a rounded share with a number, by the edges of the steps that qualify.
+
+    Return None for anything else, and if it is rounded as a double.
+
+    Parameters:
+        compare: reads a comparison of what is rounded.
+    """
+    if not isinstance(left, _ROUNDINGS) or contains_aggregate(right):
+        return None
+    share = unwrap_share(left.this, ">", exp.Literal.number(0), within)
+    threshold, places = _fold_constant(right, within), _read_places(left, within)
+    if share is None or threshold is None or places is None:
+        return None
+    if _find_arithmetic(share[0], within) is not Arithmetic.EXACT:
+        return None
+
+    def side(of: str) -> Having:
+        edge, found = _find_edge(left, of, threshold * Fraction(10) ** places)
+        written = f"{Decimal(int(2 * abs(edge)) * 5).scaleb(-places - 1):f}"  # edges are whole or half steps
+        literal: exp.Expr = exp.Literal.number(written)
+        return compare(left.this, found, exp.Neg(this=literal) if edge < 0 else literal)
+
+    return _compare_edges(operator, side)
+
+
+def _find_arithmetic(share: exp.Div, within: GroupScope) -> Arithmetic | None:
+    """Return the arithmetic in which PostgreSQL divides. Return None for what is no sum."""
+    part, whole = read_linear(share.this, within), read_linear(find_divisor(share), within)
+    return None if part is None or whole is None else max(part.arithmetic, whole.arithmetic)
