@@ -17,7 +17,6 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.aggregates.aggregate import Aggregate, GroupScope
-from planner.aggregates.range_frames import CURRENT_ROW, RangeEdge, RangeFrame
 from planner.catalog.catalog import Column, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
@@ -28,6 +27,7 @@ from planner.scope.name_resolution import find_column
 from planner.values.constant import ConstantContext, NotConstant, Number
 from planner.values.datetimes import truncate_to_unit
 from planner.values.expressions import fold_constant
+from planner.values.range_frames import CURRENT_ROW, RangeEdge, RangeFrame
 
 _NEIGHBOURS: Mapping[type[exp.Expr], int] = {exp.Lag: -1, exp.Lead: 1}
 _EXTREMES: Mapping[type[exp.Expr], int] = {exp.Max: 1, exp.Min: -1}

@@ -8,9 +8,9 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from planner.aggregates.range_frames import CURRENT_ROW, RangeEdge, RangeFrame
 from planner.catalog.catalog import Value
 from planner.values.constant import Constant, Interval, Number
+from planner.values.range_frames import CURRENT_ROW, RangeEdge, RangeFrame
 from tests.effort import rounds
 from tests.planner.asked import asked
 
