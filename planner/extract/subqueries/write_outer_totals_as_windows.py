@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.extract.push_down_thresholds import IN_QUESTION, is_kept_side, list_items
+from planner.extract.push_down_thresholds import IN_QUESTION, is_kept_side, list_items, may_be_unit_query
 from planner.extract.subqueries.same_groups import find_source
 from planner.extract.subqueries.write_totals_as_windows import write_as_window, write_over_sizes
 from planner.parser.clauses import find_clauses, matches_tree
@@ -44,6 +44,8 @@ def _write(read: PrivateRead) -> list[Edit]:
     select, text, tokens = read.select, read.text, read.tokens
     if find_source(select) is not read.node or not isinstance(select.parent, exp.Subquery | exp.CTE):
         return []
+    if may_be_unit_query(read):
+        return []  # its groups are privacy units
     place = find_clauses(read.node, tokens)
     found = list_readers(select, place.select, tokens) if matches_tree(place, select, tokens) else None
     items = list_items(select, place, tokens) if found else None

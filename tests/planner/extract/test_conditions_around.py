@@ -6,6 +6,7 @@ from scipy import stats
 from sqlglot import exp
 
 from mechanisms.registry import MECHANISMS
+from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.parser.lexer import read_tokens
 from planner.parser.tree import parse
@@ -16,6 +17,7 @@ from tests.planner.asked import asked, refusal
 from tests.planner.rendering import question_text
 from tests.seeded_noise import SeededNoise
 from tests.worlds.retail import retail
+from tests.worlds.stays import stays
 
 MONTHS = "count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b, lag(count(*), 2) OVER (ORDER BY month) AS c"
 BUSY = f"SELECT month, count(*) > 1000 AS busy, lag(count(*)) OVER (ORDER BY month) > 1000 AS was_busy, {MONTHS}"
@@ -105,3 +107,12 @@ def test_a_refusal_names_a_total_as_it_was_written(sql: str, words: str) -> None
     assert error is not None
     assert words in f"{error.message} {error.hint}"
     assert "OVER" not in error.message
+
+
+@pytest.mark.parametrize("total", ["SELECT max(n) FROM v", "SELECT avg(n) FROM v", "SELECT count(*) FROM stays"])
+def test_a_total_beside_totals_of_units_is_refused(total: str) -> None:
+    """The groups of the WITH query are privacy units, of which nothing is added up around it."""
+    units = "WITH v AS (SELECT ward, patient_id, count(*) AS n FROM stays GROUP BY 1, 2)"
+    sql = f"{units} SELECT ward FROM v WHERE n > ({total}) GROUP BY ward HAVING count(*) > 100"
+    with pytest.raises(KeyholeError, match="KH1"):
+        asked(sql, catalog=stays())
