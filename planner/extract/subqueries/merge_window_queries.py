@@ -1,7 +1,7 @@
 """A query that computes windows, or arithmetic with them, from the sizes of a grouped subquery, merged into it.
 
-SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, count(*) AS n FROM sales GROUP BY 1) g
-SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month
+    `SELECT month, n, lag(n) OVER (ORDER BY month) AS b FROM (SELECT month, count(*) AS n FROM sales GROUP BY 1) g`
+    `SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month`
 
 PostgreSQL gives the same for both: the query around has a row for each group, and its WHERE leaves some of them, as
 HAVING does.

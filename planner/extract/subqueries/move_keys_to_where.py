@@ -1,7 +1,7 @@
 """Conditions on keys in the HAVING of a SELECT with windows over groups, moved into its WHERE.
 
-SELECT month, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month HAVING month >= '2011-06-01'
-SELECT month, lag(count(*)) OVER (ORDER BY month) AS b FROM sales WHERE month >= '2011-06-01' GROUP BY month
+    `SELECT month, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month HAVING month >= '2011-06-01'`
+    `SELECT month, lag(count(*)) OVER (ORDER BY month) AS b FROM sales WHERE month >= '2011-06-01' GROUP BY month`
 
 Windows run over the groups that HAVING leaves, and a group's rows are alike in its keys. A comparison of one key leaves
 some of its listed values, over which the windows then run. HAVING count(*) > 0 holds for every group that PostgreSQL

@@ -1,7 +1,7 @@
 """Windows of a WINDOW clause, written out where they are used.
 
-SELECT month, lag(count(*)) OVER w AS b FROM sales GROUP BY month WINDOW w AS (ORDER BY month)
-SELECT month, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month
+    `SELECT month, lag(count(*)) OVER w AS b FROM sales GROUP BY month WINDOW w AS (ORDER BY month)`
+    `SELECT month, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month`
 
 PostgreSQL copies a named window into those that begin with its name, and `OVER w` is the window itself.
 """
