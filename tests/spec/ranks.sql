@@ -243,7 +243,7 @@ WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT cou
 --> KH101 count(*)
 
 WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT country FROM q WHERE n > (SELECT max(n) FROM q)
---> KH101 count(*)
+--> [country 4] f0 > 0 ~100; count(*) - max(count(*)) OVER () {} delta 100
 
 WITH q AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT country FROM q WHERE n = (SELECT max(n) FROM q WHERE country <> 'Norway')
 --> KH101 count(*)
@@ -267,7 +267,7 @@ SELECT country FROM sales GROUP BY country HAVING count(*) > ALL (SELECT count(*
 --> KH107 count(*)
 
 SELECT country FROM sales GROUP BY country HAVING count(*) <= (SELECT max(n) FROM (SELECT count(*) AS n FROM sales GROUP BY country) x)
---> KH107 max(n)
+--> [country 4] f0 <= 0 ~100; count(*) - max(count(*)) OVER () {} delta 100
 
 SELECT country, quantity > 9, rank() OVER (PARTITION BY NOT quantity <= 9 ORDER BY count(*) DESC) = 1 FROM sales GROUP BY country, quantity > 9
 --> [country 4, quantity > 9 3] true first 1 per quantity > 9 falling ~100 of all; count(*) delta 100 in 0..100
@@ -279,10 +279,10 @@ SELECT * FROM (SELECT country, count(*) AS n, max(count(*)) OVER () AS m FROM sa
 --> KH101 count(*)
 
 SELECT country FROM (SELECT country, count(*) AS n, max(sum(amount)) OVER () AS m FROM sales GROUP BY 1) z WHERE n = m
---> KH101 count(*)
+--> [country 4] (f0 > -1 ~10000 and f0 <= 0 ~10000); count(*) - max(sum(amount)) OVER () {} delta 10000
 
 SELECT month, country FROM (SELECT month, country, count(*) AS n, max(count(*)) OVER (PARTITION BY month ORDER BY country) AS m FROM sales GROUP BY 1, 2) z WHERE n = m
---> KH101 count(*)
+--> KH204 n
 
 SELECT country, CASE WHEN max(count(*)) OVER () = count(*) THEN 'top' ELSE 'rest' END FROM sales GROUP BY country
 --> [country 4] true first 1 falling ~100 of all; count(*) delta 100 in 0..100
