@@ -58,7 +58,7 @@ _CONDITIONS = (
     "n {o} {q} * w OR n {o} w", "NOT (n {o} {q} * w)", "n BETWEEN {q} * w AND w + {c}", "n / nullif(w, 0) {s} {q}",
     "n / nullif(w, 0) {s} {q} AND w > {c}", "(n - w) / nullif(w, 0) {o} {q} AND w >= 2",
     "100.0 * n / nullif(w, 0) {s} 40", "n + w {o} {c}", "2 * n - 3 * w {o} {c}", "abs(n - w) {s} 2",
-    "n / nullif(w, 0) - 1 {s} {q}", "round(100.0 * n / nullif(w, 0), 1) {s} 40",
+    "n / nullif(w, 0) - 1 {s} {q}", "round(100.0 * n / nullif(w, 0), 1) < 40",
     "100 * (1 - n / nullif(w, 0)) {s} {c}.5",
     "n - coalesce(w, 0) {o} {c}", "coalesce(n - w, 0) {o} {c}", "n > coalesce(w, {c})",
 )  # fmt: skip

@@ -19,6 +19,7 @@ from planner.functionals.mean_bands import MeanBands
 from planner.functionals.per_key_offsets import LIMIT, make_offsets
 from planner.functionals.row_range import find_row_range, find_row_range_without, is_never_null
 from planner.functionals.settled import settle, settle_beside, warn_of_settled
+from planner.question.condition import ALWAYS
 from planner.question.condition_text import write_canonical
 from planner.question.question import Functional, Measure
 from planner.values.decimals import convert_to_decimal
@@ -170,7 +171,8 @@ def _find_absences(
         if values.least_rows > 1:  # with fewer values than needed there may still be a row that counts
             least, most = find_row_range(made.terms, ranges=ranges, table=table, among=where)
             low, high = min(low, least), max(high, most)
-        if values.column is not None:  # a unit may have rows, and none of them a value
+        are_units = write_canonical(values.condition) == write_canonical(made.off_condition or ALWAYS)
+        if values.column is not None or not are_units:  # a unit may have rows, and none of them a value
             low, high = min(low, -made.off_each_unit), max(high, -made.off_each_unit)
         always = values.column is not None and is_never_null(table.get_column(values.column), table)
         found.append(Absence(values, (low, high), is_in_all_rows=always))

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from benchmarks.oracle.judging import parse_question
 from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, RowCap
 from planner.errors import KeyholeError
@@ -267,3 +268,13 @@ def test_noise_of_different_thresholds_is_not_shared() -> None:
         return [identify_sum(one) for one in asked(sql).functionals]
 
     assert len({*identities(-1), *identities(1), *identities(2)}) == 4  # units are counted alike
+
+
+def test_units_without_values_are_no_values_of_an_expression() -> None:
+    """A group may have units, and no row with both numbers: SQL says NULL, though units are subtracted."""
+    ratio = "sum(cost + fee) / count(DISTINCT person) < 4 AND count(DISTINCT person) >= 1"
+    statement = f"SELECT ward FROM clipped GROUP BY ward HAVING {ratio}"
+    with pytest.raises(KeyholeError) as refused:
+        parse_question(statement)
+    assert refused.value.code == "KH206"
+    assert parse_question(f"{statement} AND count(cost + fee) >= 1") is not None
