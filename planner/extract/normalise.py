@@ -17,9 +17,9 @@ These rules move what means the same in another place, in the statement's text:
 - `pull_up_subqueries`: what a subquery or WITH query that only filters and projects says of a private table, into the
   query that reads it;
 - `spell_out_windows`: the windows of a WINDOW clause, where they are used;
-- `move_keys_to_where`: what HAVING says of keys beside windows over groups, into WHERE;
 - `spell_out_listed_texts` and `spell_out_simple_cases`: a text that GROUP BY computes, as a CASE of conditions;
 - `merge_groupings`: a grouped subquery whose groups are put together again, into the query that does;
+- `move_keys_to_where`: what HAVING says of keys beside windows over groups, into WHERE;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
 - `push_down_predicates`: a threshold that the query around a grouped subquery shows, into its select list;
 - `merge_window_queries`: a query with windows over the sizes of a grouped subquery, into the subquery;
@@ -99,7 +99,6 @@ RULES: tuple[Rule, ...] = (
     move_out_correlations,
     pull_up_subqueries,
     spell_out_windows,
-    move_keys_to_where,
     spell_out_listed_texts,
     spell_out_simple_cases,
     spell_out_band_columns,
@@ -109,6 +108,7 @@ RULES: tuple[Rule, ...] = (
     expand_stars,
     rank_above_all,
     rank_largest,
+    move_keys_to_where,
     push_down_ranks,
     write_outer_totals_as_windows,
     push_down_predicates,
