@@ -33,7 +33,7 @@ class Rehearsal:
 
     @staticmethod
     def from_nothing(tables: frozenset[str], *, knowledge: Knowledge) -> "Rehearsal":
-        """Return a rehearsal with empty balances."""
+        """Return a rehearsal of questions on the tables, with empty balances."""
         return Rehearsal(Balances(), tables=tables, knowledge=knowledge)
 
     def copy(self) -> "Rehearsal":

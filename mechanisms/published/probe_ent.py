@@ -237,7 +237,7 @@ class _ResetStep:
     progress: Progress | None = field(default=None)
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
-        """Return the first look, the reset, then NEXTSTEPPARAMS until the last level has been used.
+        """Return the next look by DPPWLM's rule, whose plan is reset after the first look. None ends the test.
 
         Raise `Denied` if the reservation does not suffice.
         """

@@ -87,7 +87,7 @@ class Remedy:
 
     @staticmethod
     def spell_column(column: str) -> str:
-        """Return a column as a question names it. A product's name is written that way already."""
+        """Return a column as a question names it: a computed one by its text, products of columns as they are."""
         if isinstance(column, ComputedName):
             return column.column.comment or column
         return column if " * " in column else spell_name(column)

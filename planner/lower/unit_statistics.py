@@ -47,9 +47,10 @@ LOW_SIDES = frozenset({BoundKind.LOWEST_TOTAL, BoundKind.LOWEST_VALUE})
 
 @dataclass(frozen=True, slots=True)
 class UnitStatistic:
-    """The number of a unit that is counted for one bound.
+    """A measurement of each privacy unit for one bound, such as its groups, its rows in a group, or its total.
 
     Parameters:
+        kind: the bound, which says what is measured.
         keys: the grouping columns; () for the values of a column.
         column: the measure; None for groups and rows.
         step: the worth of one step of `candidates`, in the user's unit.

@@ -128,9 +128,9 @@ def _refuse_expensive(work: int, columns: Sequence[Column]) -> KeyholeError:
     return KeyholeError(
         "KH214",
         f"the LIKE patterns of this question may need {work:,} comparisons on a single row",
-        detail=f"At most {MOST_PATTERN_WORK:,} are allowed, {MOST_PATTERNS:,} patterns, and {MOST_PERCENTS} % in one, "
-        f"so that the time of an answer reveals no row. The text behind a % is searched at every place; conditions "
-        f"read {read}.",
+        detail=f"At most {MOST_PATTERN_WORK:,} are allowed, {MOST_PATTERNS:,} patterns, and {MOST_PERCENTS} wildcards "
+        f"% in one, so that the time of an answer reveals no row. The text behind a % is searched at every place; "
+        f"conditions read {read}.",
         hint="Ask for fewer or shorter patterns, or let them begin with text: LIKE 'flu%'. The owner may declare a "
         "smaller max_length.",
     )

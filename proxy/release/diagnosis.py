@@ -174,7 +174,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisRelease:
-    """A planned diagnosis, with the counts to read and the noisy values computed from them."""
+    """A planned diagnosis: the counts that are to be read, and the curves to compute from their noisy values."""
 
     request: DiagnosisRequest
     release: Release[ScoreCounts]

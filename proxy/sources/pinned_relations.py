@@ -112,7 +112,7 @@ def _encode_item(value: Value | None, column: PinnedColumn) -> bytes:
 
 @cache
 def _array_dumper() -> "type[Dumper]":
-    """Return the psycopg dumper class that sends these arrays without any conversion."""
+    """Return the psycopg dumper class that sends a `BinaryArray` as its bytes."""
     from psycopg.adapt import Dumper, PyFormat
     from psycopg.pq import Format
 

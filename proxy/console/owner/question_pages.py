@@ -99,7 +99,7 @@ def list_question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
 
 
 def list_facts_and_losses(question: AskedQuestion) -> QuestionInFull:
-    """Return everything that the ledger has about a question."""
+    """Return the facts about a question in the ledger, and its greatest losses with the groups that have them."""
     levels = [] if question.spent is None else list_loss_levels(question, question.spent)
     rest = levels[SHOWN_LOSSES:]
     return QuestionInFull(
