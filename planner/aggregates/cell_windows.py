@@ -321,6 +321,8 @@ def _read_range_edge(edge: object, side: object, node: exp.Window, window: _Part
         distance = fold_constant(edge, window.given) if isinstance(edge, exp.Expr) else None
     except NotConstant:
         raise refuse_window(node) from None
+    if distance is None and isinstance(edge, exp.Expr):
+        raise refuse_window(node)  # NULL, which PostgreSQL takes for no distance
     return RangeEdge(str(side or "").upper() == "FOLLOWING", distance)
 
 
@@ -338,7 +340,10 @@ def _read_frame(spec: exp.Expr | None, at: int, length: int, node: exp.Window, w
 def _read_edge(edge: object, side: object, at: int, length: int, node: exp.Window, window: _Partition) -> int:
     sign = 1 if str(side or "").upper() == "FOLLOWING" else -1
     if isinstance(edge, exp.Expr):
-        return at + sign * _read_whole(edge, node, window)
+        rows = _read_whole(edge, node, window)
+        if rows < 0:
+            raise refuse_window(node)
+        return at + sign * rows
     return at if str(edge).upper() == "CURRENT ROW" else (length - 1 if sign > 0 else 0)
 
 

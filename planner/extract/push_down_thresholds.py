@@ -375,7 +375,7 @@ def _drop_items(
         return None
     changes = list(_cut_items(listed, kept, place, tokens))
     for literal in _list_positions(select):
-        index = int(str(literal.this)) - 1
+        index = int(literal.name) - 1 if literal.name.isdecimal() else -1
         if index not in kept:
             return None
         at = find_offset(literal)

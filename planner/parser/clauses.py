@@ -77,6 +77,8 @@ def find_clauses_from(source: int, tokens: tuple[Token, ...]) -> Clauses:
     first = _find_list_start(tokens, select)
     edges = [first - 1, *(index for index in commas if index >= first), source]
     items = tuple((before + 1, after) for before, after in pairwise(edges))
+    if items == ((source, source),):
+        items = ()  # `SELECT FROM`, which shows no columns
     return Clauses(select=select, source=source, end=end, marks=marks, items=items)
 
 

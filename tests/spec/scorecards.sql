@@ -623,3 +623,15 @@ SELECT month, row_number() OVER (ORDER BY month) FROM sales GROUP BY month
 
 SELECT month, lag(count(*) > 100) OVER (PARTITION BY country ORDER BY month) FROM sales GROUP BY country, month ORDER BY count(*) DESC LIMIT 3
 --> KH101 lag(count(*)
+
+SELECT country, s.n > 2 * w.n AS big FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) s, (SELECT 3000 AS n) w
+--> KH101 count(*)
+
+WITH s AS (SELECT country, count(*) AS n FROM sales GROUP BY country), t AS (SELECT 3000 AS a) SELECT country, n > a AS big FROM s, t
+--> KH101 count(*)
+
+WITH s AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT country, width_bucket(s.n, t.a) AS band FROM s, (VALUES (ARRAY[1000, 2000])) t(a)
+--> KH101 count(*)
+
+SELECT FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) s WHERE n > 3000
+--> [country 4] f0 > 3000 ~300; count(*) delta 100 in 0..100

@@ -677,3 +677,18 @@ SELECT country FROM sales GROUP BY country HAVING round((count(*)::float8 / (SEL
 
 SELECT country FROM sales GROUP BY country HAVING sum(amount) / (SELECT sum(amount) FROM sales) + count(*) > 5
 --> KH204 sum(amount)
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (ORDER BY month ROWS -1 PRECEDING) AS b FROM sales GROUP BY month) q WHERE n > 0.4 * b
+--> KH204 n
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (ORDER BY month GROUPS BETWEEN 1 PRECEDING AND -1 FOLLOWING) AS b FROM sales GROUP BY month) q WHERE n > 0.4 * b
+--> KH204 n
+
+SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (ORDER BY month RANGE BETWEEN NULL PRECEDING AND CURRENT ROW) AS b FROM sales GROUP BY month) q WHERE n > 0.4 * b
+--> KH204 n
+
+SELECT month FROM sales GROUP BY 1.5 HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH100 1.5
+
+SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY 1.5) q WHERE n > b
+--> KH101 count(*)

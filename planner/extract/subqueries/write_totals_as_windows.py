@@ -290,7 +290,7 @@ def _list_key_names(select: exp.Select) -> frozenset[str]:
     for item in group.expressions if group is not None else ():
         node = strip_parentheses(item)
         if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(str(node.this)) - 1
+            place = int(node.name) - 1 if node.name.isdecimal() else -1
             if not 0 <= place < len(select.expressions):
                 return frozenset()
             node = strip_parentheses(select.expressions[place].unalias())
