@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from planner.catalog.catalog import Value
@@ -33,7 +34,7 @@ class RangeFrame:
     """The frames of all values of a calendar, which rise; the window may run in the other direction."""
 
     def __init__(self, values: Sequence[Value], start: RangeEdge, end: RangeEdge, *, descending: bool) -> None:
-        """Raise ValueError for a distance that PostgreSQL does not add to such values."""
+        """Raise ValueError for a distance that PostgreSQL does not add to such values, or not in their order."""
         self._values = [move_to_midnight(value) if isinstance(value, date) else value for value in values]
         self._descending = descending
         low, high = (end, start) if descending else (start, end)
@@ -55,7 +56,10 @@ class RangeFrame:
         sign = 1 if edge.is_following is not self._descending else -1
         if edge.distance is None:
             return [(sign, 0)] * len(self._values)
-        return [_shift(value, edge.distance, sign) for value in self._values]
+        bounds = [_shift(value, edge.distance, sign) for value in self._values]
+        if any(before > after for before, after in pairwise(bounds)):
+            raise ValueError("ends of frames fall")  # at ends of months, where PostgreSQL stays at the row before's
+        return bounds
 
 
 def _shift(value: Value, distance: Constant, sign: int) -> _Bound:
