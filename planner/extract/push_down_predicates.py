@@ -29,6 +29,7 @@ from planner.extract.push_down_thresholds import (
     may_be_unit_query,
     plan_beside_sizes,
     reads_aggregates_elsewhere,
+    reads_item,
     spell_inside,
 )
 from planner.extract.ranks.expand_stars import is_plain_star, write_out_stars
@@ -126,7 +127,7 @@ def _find_moved(reader: Reader, items: Mapping[str, SelectItem], read: PrivateRe
         (SearchedNode(node, first, past), is_item)
         for part, first, past in _list_parts(reader, read)
         for node, is_item in find_movable(part, reader, items, expressions)
-        if _reads_subquery(node, reader, items)
+        if all(reads_item(column, reader, items) for column in node.find_all(exp.Column))
     ]
     places = find_spans([one for one, _ in searched], read.text, read.tokens)
     for (one, is_item), (start, end) in zip(searched, places, strict=True):
@@ -137,16 +138,6 @@ def _find_moved(reader: Reader, items: Mapping[str, SelectItem], read: PrivateRe
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called[node])}"
         spelled = column if isinstance(node, exp.WidthBucket) else f"({column} OR false)"
         yield _Moved(start, end, called[node], spelled)
-
-
-def _reads_subquery(node: exp.Expr, reader: Reader, items: Mapping[str, SelectItem]) -> bool:
-    """Return True if an expression reads columns of the subquery alone. A table beside it may have one of that name."""
-    return all(
-        read_name(column.this) in items
-        and read_name(column.args.get("table")) in ("", reader.alias)
-        and column.args.get("db") is None
-        for column in node.find_all(exp.Column)
-    )
 
 
 def _list_parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, int, int]]:

@@ -22,7 +22,7 @@ from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tr
 from planner.parser.edits import Edit, EditBudget, Origin
 from planner.parser.lexer import Token, spell_name
 from planner.parser.subquery_readers import Reader, find_conjuncts, find_unaliased_end, list_readers
-from planner.parser.tree import contains_type, find_offset, locate_name, read_name, strip_parentheses
+from planner.parser.tree import contains_type, find_offset, locate_name, read_name, strip_parentheses, write_short
 from planner.scorecard.find import find_predicates, shows_size
 
 IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
@@ -273,6 +273,12 @@ def find_mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, 
     return called if qualifier == reader.alias else None
 
 
+def reads_item(column: exp.Column, reader: Reader, items: Mapping[str, SelectItem]) -> bool:
+    """Return True if a name can mean a column of the subquery alone, where PostgreSQL finds it unambiguous."""
+    own = column.args.get("db") is None and read_name(column.args.get("table")) in ("", reader.alias)
+    return own and read_name(column.this) in items
+
+
 def _is_formula(
     node: exp.Expr,
     mentioned: Mapping[int, str | None],
@@ -300,12 +306,19 @@ def spell_inside(
     text: str,
     tokens: tuple[Token, ...],
 ) -> str:
-    """Return a condition of WHERE as HAVING spells it: with expressions in the place of the subquery's names."""
+    """Return a condition of WHERE as HAVING spells it: with expressions in the place of the subquery's names.
+
+    Raise KH106 if it reads other columns. A table beside the subquery may have one of the same name.
+    """
     start, end = tokens[conjunct.first].start, tokens[conjunct.past - 1].end
     parts: list[str] = []
     at = start
     columns = {locate_name(column): column for column in reader.list_columns() if start <= locate_name(column) < end}
     for where, column in sorted(columns.items()):
+        if not reads_item(column, reader, items):
+            raise KeyholeError(
+                "KH106", f"{write_short(column)} is no column of the grouped subquery", position=where + 1
+            )
         begin = tokens[find_token(tokens, where)].start
         parts.append(text[at:begin] + spell_item(items[read_name(column.this)], room, text, tokens))
         at = tokens[find_token(tokens, find_offset(column.this))].end

@@ -301,6 +301,8 @@ class CutFinder:
             raise NotFinite(write_short(node))
         if (array := _find_edges(node)) is not None:
             edges = [self._get_shape(one).constant for one in array.expressions]
+        elif "num_buckets" not in node.args:
+            raise NotFinite(write_short(node))  # of three numbers, which PostgreSQL has no function of
         else:
             low, high, count = (
                 self._get_shape(node.args[name]).constant for name in ("min_value", "max_value", "num_buckets")

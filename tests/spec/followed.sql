@@ -3,6 +3,14 @@
 -- # `--@ ` names the catalog; after "with" stands what the hint asks the owner to declare.
 -- # "elsewhere": what the hint says is done by no statement here.
 --@ retail
+SELECT width_bucket(quantity, 0, 10) AS band FROM sales GROUP BY 1 HAVING count(*) > 500
+--! Group by a condition on quantity, or by steps of it: floor(quantity / 20).
+SELECT floor(quantity / 20) AS band FROM sales GROUP BY 1 HAVING count(*) > 500
+--> answered
+SELECT country FROM sales country HAVING count(*) OVER () > 5
+--! Group by one or more of: country, month. Or ask about the whole table: SELECT true FROM ... HAVING ...
+SELECT country FROM sales country GROUP BY country HAVING count(*) > 5
+--> answered
 SELECT ward FROM visits GROUP BY ward HAVING corr(age, cost) > 0.5
 --! Instead you can ask: avg(age) FILTER (WHERE cost > 10) > avg(age) FILTER (WHERE cost <= 10), with a middle value of cost in the place of 10.
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) FILTER (WHERE cost > 50) > avg(age) FILTER (WHERE cost <= 50) AND count(age) FILTER (WHERE cost > 50) >= 50 AND count(age) FILTER (WHERE cost <= 50) >= 50

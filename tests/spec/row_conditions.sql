@@ -416,3 +416,9 @@ SELECT ward, hour FROM visits WHERE age > 40 AND (age < 20 OR disease = 'flu' AN
 --> [ward 0, hour 0] where ("age" > 40 AND ("age" < 20 OR ("disease" = 'cold' AND "disease" = 'flu'))) f0 <= 99 ~10; count(*) delta 1
 SELECT ward FROM visits WHERE arrived > '2026-01-05' AND arrived < '2026-01-05' GROUP BY ward HAVING count(*) < 100
 --> [ward 0] where ("arrived" < timestamp '2026-01-05 00:00:00' AND "arrived" > timestamp '2026-01-05 00:00:00') f0 <= 99 ~10; count(*) delta 1
+
+SELECT country FROM sales WHERE split_part(stock_code, '-') = 'a' GROUP BY country HAVING count(*) > 500
+--> KH205 split_part(stock_code,
+
+SELECT country FROM sales WHERE substring(stock_code) = 'a' GROUP BY country HAVING count(*) > 500
+--> KH205 stock_code)

@@ -635,3 +635,15 @@ WITH s AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT cou
 
 SELECT FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) s WHERE n > 3000
 --> [country 4] f0 > 3000 ~300; count(*) delta 100 in 0..100
+
+SELECT country, rank(amount) OVER (ORDER BY n DESC) AS place FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) s
+--> KH101 count(*)
+
+SELECT DISTINCT ON (month) country FROM (SELECT month, country, count(*) AS n FROM sales GROUP BY 1, 2) s ORDER BY month DESC, month
+--> KH101 count(*)
+
+SELECT country FROM sales country HAVING count(*) OVER () > 5
+--> KH105 count(*)
+
+SELECT width_bucket(quantity, 0, 10) AS band FROM sales GROUP BY 1 HAVING count(*) > 500
+--> KH202 width_bucket(quantity,

@@ -68,6 +68,8 @@ def suggest_question(place: ParsedQuestion, *, aliases: Set[str] = frozenset()) 
     where = copy_where(place)
     having = place.clauses.get_text("having", place.text, place.tokens)
     asked, named = place.select.args.get("having"), _suggest_without_aliases(place, aliases)
+    if contains_type(asked or exp.Null(), exp.Window) and place.select.args.get("group") is None:
+        return None  # without groups there is none that a window could run over
     instead = ""
     if named is not None:
         having = named
@@ -155,6 +157,8 @@ def suggest_whole_table(place: ParsedQuestion) -> str | None:
     """Return the question of whether the whole table crosses the threshold, for one that shows columns without keys."""
     asked = place.select.args.get("having")
     if place.scope.subquery_columns is not None or asked is None or not contains_aggregate(asked):
+        return None
+    if contains_type(asked, exp.Window):
         return None
     source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
     where = copy_where(place)

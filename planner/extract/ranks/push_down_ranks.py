@@ -263,11 +263,8 @@ def _find_first_of_each(around: _Around) -> _Moved | None:
     if len(known) != len(listed) or len(known) <= len(each):
         return None
     before, behind = known[: len(each)], known[len(each) :]
-    if {item for item, _, _ in before} != set(each) or [item.is_aggregate for item, _, _ in known].index(True) != len(
-        each
-    ):
-        return None
-    if sum(item.is_aggregate for item, _, _ in known) > 1:
+    sizes = [index for index, (item, _, _) in enumerate(known) if item.is_aggregate]
+    if {item for item, _, _ in before} != set(each) or sizes != [len(each)]:
         return None
     partition = ", ".join(spell_item(item, around.room, around.text, around.tokens) for item, _, _ in before)
     ordered = ", ".join(around.spell_order(*one) for one in behind)

@@ -387,13 +387,13 @@ class _Reader:
                 return texts.take_part(
                     type(node).__name__.lower(), self.read(node.this), self._read_count(node.expression)
                 )
-            case exp.Substring():
+            case exp.Substring() if node.args.get("start") is not None:
                 counts = [self._read_count(one) for one in (node.args.get("start"), node.args.get("length")) if one]
                 return texts.take_part("substring", self.read(node.this), *counts)
             case exp.Replace():
                 old, new = self._read_word(node.expression), self._read_word(node.args.get("replacement"))
                 return texts.replace_text(self.read(node.this), old, new)
-            case exp.SplitPart():
+            case exp.SplitPart() if node.args.get("part_index") is not None:
                 place, between = self._read_count(node.args["part_index"]), self._read_word(node.args.get("delimiter"))
                 return texts.split_text(self.read(node.this), between, place)
             case exp.DPipe():
