@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from benchmarks.experiments import probe
 from benchmarks.experiments.confidence import CONFIDENCE, is_contradicted
-from benchmarks.experiments.entrants import PROBE, PROBE_ENT
+from benchmarks.experiments.entrants import ALL_MIDE, ALL_PROBE, PROBE, PROBE_ENT
 from benchmarks.experiments.figures import FIGURES, Figure
 from benchmarks.experiments.questions import Setting
 from benchmarks.experiments.ratios import BAR, BAR_WITH_OR, list_duels, sum_duels
@@ -81,6 +81,7 @@ def _join_percent(share: float) -> str:
 
 def _write_settings(about: About) -> str:
     settings = "\n".join(f"- **{setting.value}**: {setting.explained}." for setting in Setting)
+    names = ", ".join(f"`{name}`" for name in dict.fromkeys((*ALL_MIDE, *ALL_PROBE, *_OF_MIM)))
     return f"""## Data, settings and mechanisms
 
 - **Online Retail** (real; UCI, CC BY 4.0): countries, or product groups, by trading day.
@@ -98,7 +99,8 @@ groups after looking at the data, and changed three of these numbers after a fir
 and its default limit, ProBE denied every question of both range settings. So the z-score is 3, and the limit the larger
 of 5 and the default.
 
-[Mechanisms](mechanisms.md) says what each one is. `nlm` runs at the epsilon of `tslm`, and promises nothing. `naive`
+The [mechanisms](mechanisms.md) are {names}.
+`nlm` runs at the epsilon of `tslm`, and promises nothing. `naive`
 with `u = 12 %` has the region that ProBE gives it, and is in no ratio. The contract bounds FPR over keys that are false
 even with the tolerance. The images have FPR over all negatives, medians, middle halves, and answered runs' accuracy."""
 
