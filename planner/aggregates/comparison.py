@@ -140,6 +140,34 @@ class Comparison(_HavingTree):
         return (*self.parts, *(part for one in self.cell_sums for part in one.parts))
 
 
+def require_count(
+    counted: str,
+    least: int,
+    *,
+    measure: Measure,
+    parts: tuple[SumPart, ...],
+    tolerance: Fraction,
+    position: int | None,
+) -> Comparison:
+    """Return the comparison that a count is at least a number, with a tolerance in the count's unit."""
+    return Comparison(
+        text=f"{counted} >= {least}",
+        left=counted,
+        names=("count",),
+        measure=measure,
+        parts=parts,
+        operator=">=",
+        at=Fraction(least),
+        threshold=Fraction(least),
+        origin=Fraction(0),
+        per_row=None,
+        values=(),
+        slack=Slack.THRESHOLD,
+        position=position,
+        fixed_tolerance=tolerance,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CellSum:
     """A part of a comparison: `times` the sum of `parts` over the rows of `cells`, called `text`."""

@@ -28,6 +28,7 @@ from planner.aggregates.comparison import (
     Having,
     Slack,
     SpreadComparison,
+    require_count,
 )
 from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import Table
@@ -111,21 +112,9 @@ class GuardAdder:
             )
             measure, counted = Measure.ROWS, remedy.spell_count(values, plain_column=alone)
             called = f"at least {least:,} {'rows' if named is None and part.condition == ALWAYS else 'values'}"
-        made = Comparison(
-            text=f"{counted} >= {least}",
-            left=counted,
-            names=("count",),
-            measure=measure,
-            parts=(part,),
-            operator=">=",
-            at=Fraction(least),
-            threshold=Fraction(least),
-            origin=Fraction(0),
-            per_row=None,
-            values=(),
-            slack=Slack.THRESHOLD,
-            position=leaf.position,
-            fixed_tolerance=Fraction(min(floor(least * find_slack_share(self.tolerances)), least - 1)),
+        tolerance = Fraction(min(floor(least * find_slack_share(self.tolerances)), least - 1))
+        made = require_count(
+            counted, least, measure=measure, parts=(part,), tolerance=tolerance, position=leaf.position
         )
         return made, called, reason
 

@@ -39,6 +39,7 @@ from planner.aggregates.comparison import (
     Having,
     Slack,
     SpreadComparison,
+    require_count,
 )
 from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import Table
@@ -182,21 +183,18 @@ class _BoundedSpread:
         """Return a comparison that is true if there are enough values for SQL not to give NULL."""
         spread, least = self.spread, self._values.least_rows
         counted = f"count({spread.column.name}){spread.suffix}"
-        return Comparison(
-            text=spread.text,
-            left=counted,
-            names=(counted,),
+        made = require_count(
+            counted,
+            least,
             measure=Measure.ROWS,
             parts=(SumPart(Fraction(1), spread.column, spread.condition, 0),),
-            operator=">=",
-            at=Fraction(least),
-            threshold=Fraction(least),
-            origin=Fraction(0),
-            per_row=None,
-            values=(),
-            slack=Slack.THRESHOLD,
+            tolerance=Fraction(0),
             position=spread.position,
-            fixed_tolerance=Fraction(0),
+        )
+        return replace(
+            made,
+            text=spread.text,
+            names=(counted,),
             warnings=(
                 f"{spread.text} depends on one record, which is expensive. Instead you can ask: {counted} >= 10",
             ),

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil, floor, sqrt
 
 from mechanisms.protocol import MeanPair
-from planner.aggregates.comparison import CellSum, Comparison, Conjunction, Having, Slack, SpreadComparison
+from planner.aggregates.comparison import CellSum, Comparison, Conjunction, Having, SpreadComparison, require_count
 from planner.errors import KeyholeError
 from planner.functionals.added_guards import flatten
 from planner.functionals.cell_readings import sum_cells
@@ -104,23 +104,9 @@ def _make_guard(mean: Comparison, cells: KeyCells, least: int, bands: MeanBands)
     assert mean.divisor_rows is not None
     divided, _, divisor = mean.left.rpartition(" / ")
     text = divisor if divided else mean.left.replace("avg(", "count(", 1)
-    return Comparison(
-        text=f"{text} >= {least}",
-        left=text,
-        names=("count",),
-        measure=Measure.TOTAL,
-        parts=(),
-        operator=">=",
-        at=Fraction(least),
-        threshold=Fraction(least),
-        origin=Fraction(0),
-        per_row=None,
-        values=(),
-        slack=Slack.THRESHOLD,
-        position=mean.position,
-        fixed_tolerance=least * find_slack_share(bands.tolerances),
-        cell_sums=(CellSum(text, Measure.ROWS, (mean.divisor_rows,), cells, Fraction(1)),),
-    )
+    tolerance = least * find_slack_share(bands.tolerances)
+    made = require_count(text, least, measure=Measure.TOTAL, parts=(), tolerance=tolerance, position=mean.position)
+    return replace(made, cell_sums=(CellSum(text, Measure.ROWS, (mean.divisor_rows,), cells, Fraction(1)),))
 
 
 def _find_relaxed(guard: Comparison, bands: MeanBands) -> int:
