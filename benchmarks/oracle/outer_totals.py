@@ -5,12 +5,11 @@ A total over rows is the sum over those groups.
 """
 
 import random
-from dataclasses import dataclass
 
+from benchmarks.oracle.grouped_statement import GroupedStatement
 from benchmarks.oracle.judging import Tally
-from benchmarks.oracle.windows import Disagreed, fetch_keys, judge_cells, list_sizes
+from benchmarks.oracle.windows import Disagreed, fetch_keys, judge_cells
 from benchmarks.oracle.worlds import TABLES, Engines, Key
-from planner.catalog.catalog import Table
 from planner.question.question import Question
 
 _KEYS = (("month",), ("ward",), ("ward", "level"), ("month", "ward"))
@@ -39,32 +38,7 @@ _OF_ROWS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OuterTotalStatement:
-    """A statement in whose `text` {m} stands for the grouped query with sizes `n` and `m`, and {total} for a total."""
-
-    table: Table
-    keys: tuple[str, ...]
-    where: str
-    sizes: tuple[str, str]
-    text: str
-
-    @property
-    def sql(self) -> str:
-        """As it is asked."""
-        keys, where = ", ".join(self.keys), f" WHERE {self.where}" if self.where else ""
-        own, other = self.sizes
-        inner = f"SELECT {keys}, {own} AS n, {other} AS m FROM {self.table.name}{where} GROUP BY {keys}"
-        total = f"SELECT {other} AS v FROM {self.table.name}{where}"
-        return self.text.replace("{m}", inner).replace("{total}", total)
-
-    @property
-    def compares_means(self) -> bool:
-        """False: the sizes are counts and sums."""
-        return False
-
-
-def draw_outer_total(drawn: random.Random) -> OuterTotalStatement:
+def draw_outer_total(drawn: random.Random) -> GroupedStatement:
     """Return a random comparison of groups with a total or mean that stands around them."""
     keys = drawn.choice(_KEYS)
     text = drawn.choice((*_OF_GROUPS, *_OF_ROWS)).replace("%", drawn.choice(("avg", "sum")))
@@ -73,7 +47,7 @@ def draw_outer_total(drawn: random.Random) -> OuterTotalStatement:
     condition = drawn.choice(_CONDITIONS).format(
         o=drawn.choice((">", ">=", "<", "<=")), q=drawn.choice(("0.1", "0.5", "1.2")), c=drawn.randint(-5, 9), v=read
     )
-    return OuterTotalStatement(
+    return GroupedStatement(
         table=drawn.choice(TABLES),
         keys=keys,
         where=drawn.choice(("", "", "age > 1", "month >= '2026-02-01'", "insured")),
@@ -83,14 +57,13 @@ def draw_outer_total(drawn: random.Random) -> OuterTotalStatement:
 
 
 def judge_outer_total(
-    statement: OuterTotalStatement, engines: Engines, tally: Tally
-) -> Disagreed[OuterTotalStatement] | None:
+    statement: GroupedStatement, engines: Engines, tally: Tally
+) -> Disagreed[GroupedStatement] | None:
     """Return where a source disagrees with PostgreSQL; None where both agree, or there is nothing to judge."""
     return judge_cells(statement, engines, tally, _find_truth)
 
 
-def _find_truth(statement: OuterTotalStatement, question: Question, engines: Engines) -> set[Key]:
-    named = dict(zip("nm", (f"coalesce({size}, 0)" for size in statement.sizes), strict=True))
-    sizes = list_sizes(statement.table, statement.keys, statement.where, named, question)
+def _find_truth(statement: GroupedStatement, question: Question, engines: Engines) -> set[Key]:
+    sizes = statement.list_sizes(question)
     total = f"SELECT sum(m) AS v FROM ({sizes}) z"
     return fetch_keys(statement.text.replace("{m}", sizes).replace("{total}", total), engines)

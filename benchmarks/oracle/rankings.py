@@ -28,7 +28,7 @@ class RandomRanking:
 
     @property
     def sql(self) -> str:
-        """As it is asked."""
+        """The statement, as an analyst writes it."""
         (only,) = self.question.branches
         by = " + ".join(f"{factor}{one}" for factor, one in self.summands) + self.constant
         return f"SELECT {', '.join(self.question.keys)} {self.question.write_grouped(only)} ORDER BY {by} {self.way}"

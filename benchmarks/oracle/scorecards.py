@@ -82,7 +82,7 @@ class RandomScorecard:
 
     @property
     def sql(self) -> str:
-        """As it is asked."""
+        """The statement, as an analyst writes it."""
         (only,) = self.question.branches
         names = ", ".join(self.question.keys)
         source = self.question.write_grouped(only)

@@ -4,12 +4,11 @@ For PostgreSQL the grouped query is one that has every group which the question 
 """
 
 import random
-from dataclasses import dataclass
 
+from benchmarks.oracle.grouped_statement import GroupedStatement
 from benchmarks.oracle.judging import Tally
-from benchmarks.oracle.windows import Disagreed, fetch_keys, judge_cells, list_sizes
+from benchmarks.oracle.windows import Disagreed, fetch_keys, judge_cells
 from benchmarks.oracle.worlds import TABLES, Engines, Key
-from planner.catalog.catalog import Table
 from planner.question.question import Question
 
 _KEYS = (("month",), ("level",), ("month", "ward"), ("ward", "level"))
@@ -46,31 +45,7 @@ _SHAPES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SelfJoinStatement:
-    """A statement in whose `text` {m} stands for the grouped query, which shows the sizes `n` and `m`."""
-
-    table: Table
-    keys: tuple[str, ...]
-    where: str
-    sizes: tuple[str, str]
-    text: str
-
-    @property
-    def sql(self) -> str:
-        """As it is asked."""
-        keys, where = ", ".join(self.keys), f" WHERE {self.where}" if self.where else ""
-        own, other = self.sizes
-        inner = f"SELECT {keys}, {own} AS n, {other} AS m FROM {self.table.name}{where} GROUP BY {keys}"
-        return self.text.replace("{m}", inner)
-
-    @property
-    def compares_means(self) -> bool:
-        """False: sizes are compared."""
-        return False
-
-
-def draw_self_join(drawn: random.Random) -> SelfJoinStatement:
+def draw_self_join(drawn: random.Random) -> GroupedStatement:
     """Return a random comparison of groups with those that a join finds."""
     keys = drawn.choice(_KEYS)
     calendar = next(key for key in keys if key in _LINKS)
@@ -82,7 +57,7 @@ def draw_self_join(drawn: random.Random) -> SelfJoinStatement:
     shown = ", ".join(f"a.{key}" for key in keys)
     text = drawn.choice(_SHAPES).replace("{links}", " AND ".join(links)).replace("{shown}", shown)
     is_alone = not text.endswith("WHERE {condition}") and " OR " in condition
-    return SelfJoinStatement(
+    return GroupedStatement(
         table=drawn.choice(TABLES),
         keys=keys,
         where=drawn.choice(("", "", "age > 1", "month >= '2026-02-01'", "level <> 2")),
@@ -91,20 +66,10 @@ def draw_self_join(drawn: random.Random) -> SelfJoinStatement:
     )
 
 
-def judge_self_join(
-    statement: SelfJoinStatement, engines: Engines, tally: Tally
-) -> Disagreed[SelfJoinStatement] | None:
+def judge_self_join(statement: GroupedStatement, engines: Engines, tally: Tally) -> Disagreed[GroupedStatement] | None:
     """Return where a source disagrees with PostgreSQL; None where both agree, or there is nothing to judge."""
     return judge_cells(statement, engines, tally, _find_truth)
 
 
-def _find_truth(statement: SelfJoinStatement, question: Question, engines: Engines) -> set[Key]:
-    own, other = statement.sizes
-    sizes = list_sizes(
-        statement.table,
-        statement.keys,
-        statement.where,
-        {"n": f"coalesce({own}, 0)", "m": f"coalesce({other}, 0)"},
-        question,
-    )
-    return fetch_keys(statement.text.replace("{m}", sizes), engines)
+def _find_truth(statement: GroupedStatement, question: Question, engines: Engines) -> set[Key]:
+    return fetch_keys(statement.text.replace("{m}", statement.list_sizes(question)), engines)

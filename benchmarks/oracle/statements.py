@@ -57,7 +57,7 @@ class Statement:
 
     @property
     def sql(self) -> str:
-        """As it is asked."""
+        """The statement, as an analyst writes it."""
         made = self._write_question(self.branches[0])
         for operation, branch in zip(self.operations, self.branches[1:], strict=True):
             made = f"({made}) {operation} ({self._write_question(branch)})"

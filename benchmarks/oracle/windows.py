@@ -93,7 +93,7 @@ class WindowStatement:
 
     @property
     def sql(self) -> str:
-        """As it is asked."""
+        """The statement, as an analyst writes it."""
         keys, where = ", ".join(self.keys), f" WHERE {self.where}" if self.where else ""
         having, kept = (f" {word} {self.kept}" if self.kept else "" for word in ("HAVING", "WHERE"))
         window, clause = self.window, ""
@@ -128,7 +128,7 @@ class CellStatement(Protocol):
 
     @property
     def sql(self) -> str:
-        """As it is asked."""
+        """The statement, as an analyst writes it."""
 
     @property
     def compares_means(self) -> bool:

@@ -1,7 +1,7 @@
 """HAVING means what PostgreSQL says over the key domain and the bounded rows: random questions, both sources."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -11,7 +11,7 @@ from benchmarks.oracle.rankings import draw_ranking, judge_ranking
 from benchmarks.oracle.scorecards import draw_scorecard, judge_scorecard
 from benchmarks.oracle.self_joins import draw_self_join, judge_self_join
 from benchmarks.oracle.statements import draw_statement
-from benchmarks.oracle.windows import judge_window, window_statement
+from benchmarks.oracle.windows import Asked, Disagreed, judge_window, window_statement
 from benchmarks.oracle.worlds import TABLES, Engines, draw_rows, open_engines
 from tests.effort import rounds
 
@@ -79,21 +79,14 @@ def test_any_two_groups_of_a_ranking_stand_as_postgresql_has_them(judges: Engine
 
 
 def test_readings_of_cells_say_what_postgresql_says(judges: Engines) -> None:
-    """800 random comparisons with other groups, forty at quick: totals, means, neighbours, frames and shares.
+    """904 random comparisons with other groups, 45 at quick: totals, means, neighbours, frames and shares.
 
     They are spelled in one query and in two, with a WINDOW clause and with keys in HAVING. Without noise or tolerance,
     so a false alarm is impossible.
     """
-    tally = Tally()
-    drawn = random.Random(20261130)
-    statements = rounds(100, quick=40)
-    for _ in range(WORLDS):
-        judges.load(draw_rows(drawn))
-        for _ in range(statements):
-            asked = window_statement(drawn)
-            assert judge_window(asked, judges, tally) is None, asked.sql
+    statements = rounds(113, quick=45)
+    tally = judge_drawn(judges, window_statement, judge_window, statements=statements, seed=20261130)
     assert tally.judged >= 0.8 * WORLDS * statements, tally
-    assert not tally.meaningless, tally
 
 
 def test_joins_of_groups_with_other_groups_say_what_postgresql_says(judges: Engines) -> None:
@@ -101,16 +94,39 @@ def test_joins_of_groups_with_other_groups_say_what_postgresql_says(judges: Engi
 
     Without noise or tolerance, so a false alarm is impossible.
     """
-    tally = Tally()
-    drawn = random.Random(20261201)
     statements = rounds(100, quick=40)
+    tally = judge_drawn(judges, draw_self_join, judge_self_join, statements=statements, seed=20261201)
+    assert tally.judged >= 0.75 * WORLDS * statements, tally
+
+
+def test_totals_that_stand_around_groups_say_what_postgresql_says(judges: Engines) -> None:
+    """800 random comparisons with totals and means in scalar subqueries, WITH queries and joins of one row, forty at
+    quick: PostgreSQL reads the text as it stands.
+
+    Without noise or tolerance, so a false alarm is impossible.
+    """
+    statements = rounds(100, quick=40)
+    tally = judge_drawn(judges, draw_outer_total, judge_outer_total, statements=statements, seed=20261202)
+    assert tally.judged >= 0.75 * WORLDS * statements, tally
+
+
+def judge_drawn(
+    judges: Engines,
+    draw: Callable[[random.Random], Asked],
+    judge_one: Callable[[Asked, Engines, Tally], Disagreed[Asked] | None],
+    *,
+    statements: int,
+    seed: int,
+) -> Tally:
+    """Judge random statements in every world, none of which may disagree or mean nothing to PostgreSQL."""
+    tally, drawn = Tally(), random.Random(seed)
     for _ in range(WORLDS):
         judges.load(draw_rows(drawn))
         for _ in range(statements):
-            asked = draw_self_join(drawn)
-            assert judge_self_join(asked, judges, tally) is None, asked.sql
-    assert tally.judged >= 0.75 * WORLDS * statements, tally
+            asked = draw(drawn)
+            assert judge_one(asked, judges, tally) is None, asked.sql
     assert not tally.meaningless, tally
+    return tally
 
 
 def test_the_oracle_can_fail(judges: Engines) -> None:
@@ -123,21 +139,3 @@ def test_the_oracle_can_fail(judges: Engines) -> None:
     judges.relations["duckdb"] = kept["duckdb"]
     disagreed = (judge(draw_statement(drawn), judges, Tally()) for _ in range(150))
     assert any(one is not None and one.source.startswith("duckdb") for one in disagreed)
-
-
-def test_totals_that_stand_around_groups_say_what_postgresql_says(judges: Engines) -> None:
-    """800 random comparisons with totals and means in scalar subqueries, WITH queries and joins of one row, forty at
-    quick: PostgreSQL reads the text as it stands.
-
-    Without noise or tolerance, so a false alarm is impossible.
-    """
-    tally = Tally()
-    drawn = random.Random(20261202)
-    statements = rounds(100, quick=40)
-    for _ in range(WORLDS):
-        judges.load(draw_rows(drawn))
-        for _ in range(statements):
-            asked = draw_outer_total(drawn)
-            assert judge_outer_total(asked, judges, tally) is None, asked.sql
-    assert tally.judged >= 0.75 * WORLDS * statements, tally
-    assert not tally.meaningless, tally
