@@ -115,8 +115,7 @@ def _with_guards(sql: str, settings: dict[str, str]) -> str:
 
 
 def _added() -> list[tuple[str, KeyholeError]]:
-    """The refusals that name a count to add to a HAVING; a WHERE around a subquery has none to add it to."""
-    return [(sql, error) for sql, error in _refusals() if "Add: " in (error.hint or "") and " HAVING " in sql]
+    return [(sql, error) for sql, error in _refusals() if "Add: " in (error.hint or "")]
 
 
 def test_what_a_hint_says_to_add_guards_the_question_at_a_price_that_can_be_paid() -> None:
@@ -135,7 +134,11 @@ def _guards_at_a_price(sql: str, refusal: KeyholeError) -> None:
         assert added < 4, sql
         setting, _, guard = (error.hint or "").partition("Add: AND ")
         before, having, formula = sql.rpartition(" HAVING ")
-        sql = f"{before}{having}{guard} AND ({formula})"
+        if having:
+            sql = f"{before}{having}{guard} AND ({formula})"
+        else:  # the WHERE around a subquery is refused, whose groups the count chooses
+            grouped, closing, around = sql.partition(") q WHERE ")
+            sql = f"{grouped} HAVING {guard}{closing}{around}"
         if setting:
             settings |= _with_setting(setting.removeprefix("First ").strip(), retail())
         added += 1
