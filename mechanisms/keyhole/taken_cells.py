@@ -19,7 +19,7 @@ from mechanisms.protocol import CommonSums, TakenCells, Unachievable
 Parts: TypeAlias = tuple[tuple[tuple[int, int], TakenCells], ...]
 """The sums of a reading, each with its factor, and the cells of each."""
 Weights: TypeAlias = tuple[tuple[int, int, int], ...]
-"""Of one kind of key: a sum, by how much its noise counts, and in how many cells."""
+"""The noises of one kind of key. Each is the place of a sum, a weight, and the number of cells with that weight."""
 
 LARGEST_VALUE = 1 << 61
 """Readings stay below it: noisy cells are clipped to it, divided by the sum of a reading's weights."""

@@ -218,6 +218,7 @@ def _order_key(order: exp.Expr, node: exp.Window, within: GroupScope) -> tuple[C
         raise refuse_missing_key(node)
     column, compared = found
     ordered = all(isinstance(value, int | date) and not isinstance(value, bool) for value in compared)
+    # all values of one key have one type, which mypy cannot see
     if not ordered or not all(before < after for before, after in pairwise(compared)):  # type: ignore[operator]
         raise refuse_missing_key(node)
     return column, compared, bool(items[0].args.get("desc"))

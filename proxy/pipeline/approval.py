@@ -52,5 +52,5 @@ def _choose_compared_charge(service: Service, claim: Claim) -> Charge | None:
     if on_paths is None or not (on_paths.is_revealed or on_paths.is_continued):
         return claim.charge
     own = on_paths.claim.charge
-    # what is told but waits is asked as any other question then: on that noise, or anew
+    # what is told but waits is asked as any other question then: on that noise, or on new noise
     return own if on_paths.is_continued or own.epsilon_nano <= (claim.limits.approval_above_nano or 0) else claim.charge

@@ -94,9 +94,9 @@ class QuestionOnPaths:
         must be at most `_MOST_IN_FULL` times that with new noise. It must not exceed the cap on one question.
         """
         charge, limits = self.claim.charge, self.claim.limits
-        known, own, anew = charge.known_amounts, charge.own_amounts, self.new_noise_cost
-        cheaper = known.epsilon_nano < anew.epsilon_nano and known.unit_epsilon_nano <= anew.unit_epsilon_nano
-        in_full = not limits.separates_analysts or own.epsilon_nano <= _MOST_IN_FULL * anew.epsilon_nano
+        known, own, new = charge.known_amounts, charge.own_amounts, self.new_noise_cost
+        cheaper = known.epsilon_nano < new.epsilon_nano and known.unit_epsilon_nano <= new.unit_epsilon_nano
+        in_full = not limits.separates_analysts or own.epsilon_nano <= _MOST_IN_FULL * new.epsilon_nano
         allowed = limits.per_query_nano is None or own.epsilon_nano <= limits.per_query_nano
         return self.are_paths_available and cheaper and in_full and allowed
 

@@ -61,10 +61,10 @@ def make_last_payment(service: Service, claim: Claim, charge: Charge) -> Payment
     another = replace(charge, path_continuation=None)
     try:
         room = service.ledger.find_headroom(another, claim.limits)
-        anew = find_headroom_of_all(service, another, claim.limits, room=room)
+        new_noise_room = find_headroom_of_all(service, another, claim.limits, room=room)
     except LedgerError:
         return None
-    return make_payment(claim, another, room, new_noise_room=anew)
+    return make_payment(claim, another, room, new_noise_room=new_noise_room)
 
 
 def find_headroom_of_all(service: Service, charge: Charge, limits: Limits, *, room: Headroom) -> Headroom:

@@ -21,7 +21,7 @@ log = structlog.get_logger("keyhole.shadow")
 
 LOOK_S = 1.0  # a look costs a server process for a millisecond; a client that comes back waits no longer
 HUNG_S = 15.0  # of silence at every look: a loaded machine is slow, but answers now and then; a stopped server never
-MOST_FAILURES = 5  # in a row: by then something is wrong that a supervisor should see, and start Keyhole anew for
+MOST_FAILURES = 5  # in a row: by then something is wrong that a supervisor should see, and start Keyhole again for
 
 
 def is_gone(shadow: ShadowAddress) -> bool:

@@ -47,7 +47,7 @@ from proxy.sources.shared import open_policy_source
 
 log = structlog.get_logger("keyhole.workers")
 
-FIRST_PAUSE_S = 0.2  # before a worker that died is started anew: one crash is hardly noticed
+FIRST_PAUSE_S = 0.2  # before a worker that died is started again: one crash is hardly noticed
 LONGEST_PAUSE_S = 10.0
 """Each pause is twice the one before, so that a worker that cannot start fills neither cores nor logs."""
 STEADY_S = 60.0

@@ -37,7 +37,7 @@ _TOO_LARGE = (
 
 
 class AskingMode(Enum):
-    """The way in which a question is asked: by a simple query or a portal, as the first statement or a later one.
+    """How a question arrives: in a simple query or a portal, as the first statement or a later one.
 
     In a simple query the question's columns are described with its rows. Earlier statements of the same batch decide
     what PostgreSQL takes for a transaction.

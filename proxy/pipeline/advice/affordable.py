@@ -115,10 +115,10 @@ def _find_stored(service: Service, claim: Claim) -> StoredPayment | None:
             return None if found is None else StoredPayment(payment=None)
         reading = found.make_reading_charge(name)
         own = service.ledger.find_headroom(reading, claim.limits)
-        anew = find_headroom_of_all(service, reading, claim.limits, room=own)
+        new_noise_room = find_headroom_of_all(service, reading, claim.limits, room=own)
     except LedgerError:
         raise report_unavailable_ledger() from None
-    payment = make_payment(claim, reading, own, new_noise_room=anew)
+    payment = make_payment(claim, reading, own, new_noise_room=new_noise_room)
     return StoredPayment(payment=payment, is_affordable=own.admits(reading))
 
 

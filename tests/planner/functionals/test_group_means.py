@@ -38,7 +38,7 @@ def test_an_amount_is_the_tolerance_in_the_unit_of_the_mean(amount: str) -> None
 
 
 def test_constants_and_steps_are_counted_alike() -> None:
-    """What a constant of 7 adds is as many steps as a tolerance of 7 has."""
+    """A constant of 7 adds as many steps as a tolerance of 7 has."""
     plain, unit, _ = find_pair(asked(MONTHS + f"avg(amount) > {ALL}", tolerance="10%, avg=7"))
     more, _, tolerance = find_pair(asked(MONTHS + f"avg(amount) > {ALL} + 7", tolerance="10%, avg=7"))
     assert more.constant - plain.constant == tolerance * more.step

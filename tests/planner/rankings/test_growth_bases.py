@@ -216,7 +216,7 @@ def test_a_base_costs_little_beside_its_comparison() -> None:
 
 @pytest.mark.parametrize(("operator", "factor"), [(">", Fraction(6, 5)), ("<", Fraction(4, 5))])
 def test_rates_hold_at_the_base(operator: str, factor: Fraction) -> None:
-    """Of pairs of months, 24 in each of 1,500 draws (quick: 250), those that just qualify are missed 5 % of the time.
+    """Pairs of months that just qualify are missed 5 % of the time, in 1,500 draws (quick: 250) of 24 pairs.
     Those that fail by a tenth of the right side, or of that at the base, are returned 10 % of the time, as are those
     whose base fails with its tolerance. If rates are kept, each of the 6 counts is too high with a probability below
     1e-6. One of each kind is nearly reached."""

@@ -54,7 +54,7 @@ def _draw_edge(drawn: random.Random, kind: str) -> tuple[RangeEdge, str]:
 
 
 def test_frames_hold_what_postgresql_s_hold(server: psycopg.Connection) -> None:
-    """Of numbers, dates at the ends of months and of the calendar, and times, in both directions."""
+    """Frames run over numbers, dates at the ends of months and of the calendar, and times, in both directions."""
     drawn = random.Random(20261130)
     held = refused = 0
     for _ in range(rounds(400, quick=60)):
