@@ -366,8 +366,9 @@ def _find_common_measure(
     if Measure.VALUES in measures and len(summands) > 1:
         raise refuse_nonlinear(node, within)
     if measures == {Measure.UNITS}:
+        numbers = sum(len(found.parts) for found, _ in summands)
         divided = any(found.divides_by_units for found, _ in summands)
-        return Measure.UNIT_SUM if divided or len(summands) > 1 else Measure.UNITS
+        return Measure.UNIT_SUM if divided or numbers > 1 else Measure.UNITS
     if Measure.UNITS in measures and any(found.divisor for found, _ in summands):
         raise refuse_nonlinear(node, within)
     return Measure.VALUES if measures == {Measure.VALUES} else Measure.TOTAL

@@ -86,6 +86,7 @@ def test_a_unit_moves_it_no_further_than_is_said(having: str, capped: bool, boun
             opened.execute("ROLLBACK")
 
 
+TWO_NUMBERS = f"({UNITS} FILTER (WHERE n > 2) - 2 * {UNITS} FILTER (WHERE n > 4)) * 1.0 / {UNITS}"
 RANKED = (
     f"sum(n) * 1.0 / {UNITS}",
     f"sum(price) {FILTER} / {UNITS} {FILTER}",
@@ -135,6 +136,8 @@ def test_a_unit_moves_a_rank_no_further(ratio: str, order: str, capped: bool, bo
         (f"sum(n) * 1.0 / {UNITS}", "ASC", {"Bonn": 4, "Kiel": 2}),
         (f"count(*) FILTER (WHERE n > 5) * 1.0 / {UNITS}", "DESC", {"Bonn": Fraction(1, 3), "Kiel": 0}),
         (f"{UNITS} FILTER (WHERE n > 2) * 1.0 / {UNITS}", "ASC", {"Bonn": Fraction(2, 3), "Kiel": Fraction(1, 3)}),
+        (TWO_NUMBERS, "DESC", {"Bonn": 0, "Kiel": Fraction(-1, 3)}),
+        (TWO_NUMBERS, "ASC", {"Bonn": 0, "Kiel": Fraction(-1, 3)}),
     ],
 )
 def test_groups_are_ranked_by_what_the_ratio_is(ratio: str, order: str, expected: dict[str, Fraction]) -> None:
