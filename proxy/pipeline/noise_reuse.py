@@ -66,7 +66,8 @@ class QuestionOnPaths:
     `paths` maps a functional to its continued path, and `key_places` to the indices of the question's keys on that
     path. `earlier_questions` counts the questions that drew or read the noise. `are_paths_available` is false while
     another question continues one of the paths, or if it crashed doing so. `is_revealed` is True if everything that the
-    question could read is already revealed, whatever the data. `new_noise_cost` is the question's cost with new noise.
+    question could read is already revealed, whatever the data, and does not cost its analyst far more than new noise.
+    `new_noise_cost` is the question's cost with new noise.
     """
 
     claim: Claim
@@ -96,7 +97,7 @@ class QuestionOnPaths:
         charge, limits = self.claim.charge, self.claim.limits
         known, own, new = charge.known_amounts, charge.own_amounts, self.new_noise_cost
         cheaper = known.epsilon_nano < new.epsilon_nano and known.unit_epsilon_nano <= new.unit_epsilon_nano
-        in_full = not limits.separates_analysts or own.epsilon_nano <= _MOST_IN_FULL * new.epsilon_nano
+        in_full = _is_own_cost_moderate(self.claim, new)
         allowed = limits.per_query_nano is None or own.epsilon_nano <= limits.per_query_nano
         return self.are_paths_available and cheaper and in_full and allowed
 
@@ -198,16 +199,24 @@ def plan_on_stored_noise(claim: Claim, memory: StoredNoise, *, is_wanted: bool) 
         path_continuation=continuing,
         renyi=None,
     )
+    charged = replace(claim, plan=on_paths, charge=charge)
+    moderate = _is_own_cost_moderate(charged, claim.charge.own_amounts)
     return QuestionOnPaths(
-        claim=replace(claim, plan=on_paths, charge=charge),
+        claim=charged,
         continuation=continuation,
         paths=paths,
         key_places=here,
         earlier_questions=max(each.questions for each in states),
         are_paths_available=not any(each.is_taken for each in states),
         new_noise_cost=claim.charge.own_amounts,
-        is_revealed=_is_known(continuation, paths, here),
+        is_revealed=moderate and _is_known(continuation, paths, here),
     )
+
+
+def _is_own_cost_moderate(claim: Claim, new: Amounts) -> bool:
+    """Return True if stored noise costs its analyst at most `_MOST_IN_FULL` times `new`, or if no analyst has a cap."""
+    own = claim.charge.own_amounts
+    return not claim.limits.separates_analysts or own.epsilon_nano <= _MOST_IN_FULL * new.epsilon_nano
 
 
 def decide_from_known_values(on_paths: QuestionOnPaths | None, *, noise: Noise) -> Outcome | None:

@@ -287,6 +287,23 @@ def test_an_analysts_own_cap_counts_what_others_paid_for(tmp_path: Path) -> None
         assert all(each.analyst != "bob" for each in here.service.report_balances(None).analysts)
 
 
+def test_noise_far_finer_than_needed_is_left_alone_where_analysts_have_caps(tmp_path: Path) -> None:
+    """Reading it would cost its analyst more than asking twice again. Where nobody has a cap, it is free."""
+    for capped in (True, False):
+        directory = tmp_path / str(capped)
+        directory.mkdir()
+        with room(directory, capped=capped) as here:
+            here.ask(BUSY.format(1000), tolerance="2%")
+            sharp = here.last.charge.epsilon_nano
+            here.ask(BUSY.format(1100), "bob", tolerance="20%")
+            charge = here.last.charge
+            assert charge.shared == capped
+            assert (charge.epsilon_nano < sharp / 2) == capped
+            assert charge.path_continuation is None
+            here.ask(BUSY.format(1200), "bob", tolerance="3%")
+            assert not here.last.charge.shared
+
+
 def test_hints_count_what_everybody_pays(tmp_path: Path) -> None:
     """The balance has room for the difference alone: EXPLAIN says so, and the refusal's hint can be run."""
     with room(tmp_path) as here:
