@@ -16,7 +16,7 @@ import psycopg
 from benchmarks.oracle.judging import Tally, parse_question, write_literal
 from benchmarks.oracle.worlds import KEYS, TABLES, Engines, Key, name_bounded
 from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
-from mechanisms.keyhole.cell_readings import evaluate_literal
+from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.protocol import CommonSums
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError

@@ -8,30 +8,28 @@ Proof: docs/proofs/cell_readings.md.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
-
-from mechanisms.apportionment.keyhole import Shares
-from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
+from mechanisms.apportionment.keyhole import LossCurve, Shares
 from mechanisms.keyhole.cell_means import (
     PairNoises,
     bound_missed_mean,
     bound_wrong_mean,
-    compare_exact_means,
-    decide_means,
     find_pair_rates,
 )
-from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_tolerances, meet_contract
+from mechanisms.keyhole.contract import (
+    OneShotKind,
+    keep_contract,
+    list_mentioned,
+    list_task_tolerances,
+    meet_contract,
+)
 from mechanisms.keyhole.taken_cells import (
     Weights,
-    compare_cells,
     count_candidates,
-    look_up_parts,
-    read_cells,
     weigh_noises,
     weigh_parts,
 )
@@ -42,9 +40,8 @@ from mechanisms.protocol import (
     CellNoise,
     CommonSums,
     DecisionTask,
+    Exposure,
     FunctionalTest,
-    Noise,
-    Outcome,
     Unachievable,
 )
 from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, expose_sets_at_once, list_sum_rates
@@ -94,38 +91,24 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
 
     def calibrate_together(shares: Shares) -> Mapping[int, FunctionalTest]:
         rates = [Fraction(0)] * len(common.sensitivities)
-        noisy = [one for one in list_mentioned(task) if weights[one]]
-        for one in noisy:
+        for one in (one for one in list_mentioned(task) if weights[one]):
             fnr, fpr = shares.fnr[one] / candidates[one], shares.fpr[one] / candidates[one]
             for place, rate in _find_rates(weights[one], prices, near[one], fnr, fpr).items():
                 rates[place] = max(rates[place], rate)
-        compared = [one for one in list_mentioned(task) if one in pairs]
-        for one in compared:
+        for one in (one for one in list_mentioned(task) if one in pairs):
             found = find_pair_rates(pairs[one], prices, near[one], shares.fnr[one], shares.fpr[one])
             for place, rate in found.items():
                 rates[place] = max(rates[place], rate)
-        known = dict(enumerate(rates))
-        return {one: _test(weights[one], rates, near[one], shares, one, candidates[one]) for one in noisy} | {
-            one: pairs[one].make_test(known, near[one], shares.fnr[one], shares.fpr[one]) for one in compared
-        }
+        return _make_tests(task, rates, shares)
 
     # shares that are best for a sum of losses, and for the largest: readings may have all their sums in common, or none
-    apportioned = replace(task, sensitivities=(1,) * len(common.readings), blocks=frozenset())
-    kind = OneShotKind(
-        loss=find_loss,
-        calibrate=_calibrate_none,
-        is_tied=False,
-        bound_missed=bound_missed,
-        bound_wrong=bound_wrong,
-        decides_several=True,
-        calibrate_together=calibrate_together,
-    )
+    kind = _make_kind(find_loss, calibrate_together)
     one_by_one = expose_sets_at_once(([one] for one in range(number)), functionals=number)
     found: list[Calibration] = []
     refused: Unachievable | None = None
     for exposures in dict.fromkeys((expose_all_at_once(number), one_by_one)):
         try:
-            made = meet_contract(mechanism, replace(apportioned, exposures=exposures), kind)
+            made = meet_contract(mechanism, _count_readings(task, exposures), kind)
         except Unachievable as refusal:
             refused = refusal
         else:
@@ -134,6 +117,67 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
         assert refused is not None
         raise refused
     return min(found, key=lambda one: one.worst_case_epsilon)
+
+
+def calibrate_at_rates(calibration: Calibration, rates: Sequence[Fraction]) -> Calibration:
+    """Return a question's calibration with noise of other rates on its sums, such as those of stored values.
+
+    Guarantee: the contract of `calibrate_on_cells`, checked for these rates, if they do not follow from the noise
+    itself. Every functional keeps its shares, or smaller ones.
+
+    Parameters:
+        calibration: made by `calibrate_on_cells`.
+        rates: one for each sum, positive for those that a test reads.
+
+    Raises:
+        Unachievable: the shares are not met at these rates.
+    """
+    task, near = calibration.task, list_task_tolerances(calibration.task)
+
+    def calibrate_together(shares: Shares) -> Mapping[int, FunctionalTest]:
+        made = _make_tests(task, rates, shares)
+        if any(bound_wrong(test, -near[one]) > shares.fpr[one] for one, test in made.items()):
+            raise Unachievable("the stored noise is wider than the question needs")
+        return made
+
+    shares = Shares(
+        fnr=tuple(test.fnr for test in calibration.tests), fpr=tuple(test.fpr for test in calibration.tests)
+    )
+    counted = _count_readings(task, expose_all_at_once(len(calibration.tests)))
+    made = keep_contract(calibration.mechanism, counted, _make_kind(_price_nothing, calibrate_together), shares)
+    return replace(_price(made, task), notes=calibration.notes, compared=calibration.compared)
+
+
+def _make_kind(loss: LossCurve, calibrate_together: Callable[[Shares], Mapping[int, FunctionalTest]]) -> OneShotKind:
+    return OneShotKind(
+        loss=loss,
+        calibrate=_calibrate_none,
+        is_tied=False,
+        bound_missed=bound_missed,
+        bound_wrong=bound_wrong,
+        decides_several=True,
+        calibrate_together=calibrate_together,
+    )
+
+
+def _count_readings(task: DecisionTask, exposures: tuple[Exposure, ...]) -> DecisionTask:
+    """Return the task with each reading counted as one functional of its own, as shares are apportioned."""
+    return replace(task, sensitivities=(1,) * len(task.sensitivities), blocks=frozenset(), exposures=exposures)
+
+
+def _make_tests(task: DecisionTask, rates: Sequence[Fraction], shares: Shares) -> dict[int, FunctionalTest]:
+    """Return the test of every functional that has noise, at the sums' rates. Raise `Unachievable`."""
+    common, near = task.common, list_task_tolerances(task)
+    assert common is not None
+    found: dict[int, FunctionalTest] = {}
+    for one in list_mentioned(task):
+        pair = weigh_pair(common, one)
+        if pair is not None:
+            known = dict(enumerate(rates))
+            found[one] = pair.make_test(known, near[one], shares.fnr[one], shares.fpr[one])
+        elif weights := _weigh_to_plan(common, one):
+            found[one] = _test(weights, rates, near[one], shares, one, count_candidates(common, one))
+    return found
 
 
 def _price(found: Calibration, task: DecisionTask) -> Calibration:
@@ -159,44 +203,6 @@ def find_affordable_tolerance(common: CommonSums, functional: int, *, epsilon: f
     wanted = epsilon / sum(ratio * prices[place] for place, ratio in ratios.items())
     cells = count_candidates(common, functional)
     return max(0, math.ceil(_scaled_reach(weights, ratios, fnr / cells, fpr / cells) / wanted) - 2)
-
-
-def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise) -> Outcome:
-    """Decide every key on one noisy value for every sum and cell; every cell is charged the worst case.
-
-    Guarantee: a function of the noisy cells alone, so a cell's loss is at most `worst_case_epsilon`, whatever the
-    readings. A literal whose reading lacks a cell, such as the first month's difference, is false.
-
-    Parameters:
-        sums: exact values, int64, shape (sums, keys), keys in row-major order of the key space.
-    """
-    task, common = calibration.task, calibration.task.common
-    assert common is not None
-    keys = sums.shape[1]
-    rates = list_sum_rates(calibration)
-    # a sum that cancels out of every reading has no noise, and is read as 0
-    noisy = {
-        place: sums[place] + noise.draw_discrete_laplace(rate=rate, size=keys) if rate else np.zeros(keys, np.int64)
-        for place, rate in enumerate(rates)
-    }
-    sums_alone = [one for one in list_mentioned(task) if common.find_pair(one) is None]
-    read = {one: read_cells(common, one, noisy) for one in sums_alone}
-
-    def test_literal(cut: Cut) -> Booleans:
-        if common.find_pair(cut.functional) is not None:
-            parts, there = zip(*look_up_parts(common, cut.functional, noisy), strict=True)
-            held = decide_means(calibration.tests[cut.functional], cut, parts)
-            return np.asarray(held & np.all(there, axis=0), dtype=np.bool_)
-        values, present = read[cut.functional]
-        held = compare_cells(common, cut, values, calibration.tests[cut.functional].shift)
-        return np.asarray(held & present, dtype=np.bool_)
-
-    passed, *predicates = (evaluate_formula(formula, test_literal, keys=keys) for formula in task.formulas)
-    return Outcome(
-        passed=passed,
-        epsilon=np.full(keys, calibration.worst_case_epsilon),
-        predicates=tuple(passed & one for one in predicates),
-    )
 
 
 def weigh_pair(common: CommonSums, functional: int) -> PairNoises | None:
@@ -371,12 +377,5 @@ def _calibrate_none(functional: int, fnr: float, fpr: float) -> FunctionalTest:
     raise AssertionError(f"functional {functional} has no noise of its own for {fnr} and {fpr}")
 
 
-def evaluate_literal(common: CommonSums, cut: Cut, sums: Integers) -> Booleans:
-    """Return for which keys a literal holds on exact sums, where these may be shown: to owners, and in tests."""
-    exact, pair = dict(enumerate(sums)), common.find_pair(cut.functional)
-    if pair is None:
-        values, present = read_cells(common, cut.functional, exact)
-        return np.asarray(compare_cells(common, cut, values) & present, dtype=np.bool_)
-    parts, there = zip(*look_up_parts(common, cut.functional, exact), strict=True)
-    sign, known = compare_exact_means(pair, parts)
-    return np.asarray(cut.evaluate(sign) & known & np.all(there, axis=0), dtype=np.bool_)
+def _price_nothing(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
+    raise AssertionError(f"shares of functional {functional} are given: {fnr} and {fpr}")

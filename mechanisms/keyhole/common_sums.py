@@ -24,9 +24,10 @@ import numpy as np
 
 from mechanisms.apportionment.keyhole import Shares
 from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
-from mechanisms.keyhole.cell_readings import calibrate_on_cells, decide_on_cells
+from mechanisms.keyhole.cell_readings import calibrate_on_cells
 from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_tolerances, meet_contract
 from mechanisms.keyhole.key_parts import decide_in_parts
+from mechanisms.keyhole.noisy_cells import decide_on_cells
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.noise.gradual_release import draw_chain
 from mechanisms.protocol import (
@@ -112,22 +113,23 @@ def calibrate_on_sums(
     return replace(found, task=task, worst_case_epsilon=round_up_to_float(worst))
 
 
-def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) -> Outcome:
+def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise, keeps_paths: bool = True) -> Outcome:
     """Decide every key, look by look, on noisy sums.
 
     Each look reveals all sums for the keys that are still open. Readings of several cells are decided by
     `decide_on_cells`, at one look.
 
     Guarantee: a key's loss is the worst case times the part of the rates at which it stopped, since all sums go
-    through the looks together. No noise is left for other questions. Proof: docs/proofs/common_sums.md.
+    through the looks together. Proof: docs/proofs/common_sums.md.
 
     Parameters:
         sums: exact values, int64, shape (sums, keys), within +-2**62 with all readings.
+        keeps_paths: True to leave the noise of several cells for other questions. That of single ones is never left.
     """
     task, common = calibration.task, calibration.task.common
     assert common is not None
     if common.cells:
-        return decide_on_cells(calibration, sums, noise=noise)
+        return decide_on_cells(calibration, sums, noise=noise, keeps_paths=keeps_paths)
     keys = sums.shape[1]
     passed = np.zeros(keys, dtype=np.bool_)
     predicates = tuple(np.zeros(keys, dtype=np.bool_) for _ in task.predicates)

@@ -22,8 +22,10 @@ import numpy as np
 
 from mechanisms.apportionment.keyhole import Shares
 from mechanisms.formula import Integers
+from mechanisms.keyhole.cell_readings import calibrate_at_rates
 from mechanisms.keyhole.common_sums import decide_on_sums
 from mechanisms.keyhole.contract import compute_exact_epsilon, keep_contract, list_task_tolerances
+from mechanisms.keyhole.noisy_cells import decide_on_cell_paths, decide_on_known_cells, list_sum_tests
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive, find_empty_groups, find_two_sided
 from mechanisms.keyhole.run_looks import decide_on_fresh_noise, decide_on_known, decide_on_paths, price_unread
@@ -31,13 +33,14 @@ from mechanisms.protocol import (
     Calibration,
     DecisionTask,
     Epsilons,
+    Exposure,
     FunctionalTest,
     Noise,
     NoisePath,
     Outcome,
     Unachievable,
 )
-from mechanisms.threshold.joint_loss import compute_joint_loss, compute_joint_losses
+from mechanisms.threshold.joint_loss import compute_joint_loss, compute_joint_losses, list_sum_rates
 from mechanisms.threshold.one_shot import round_up_to_float
 from mechanisms.threshold.path_tests import calibrate_one_shot_on_path, calibrate_three_zone_on_path
 
@@ -51,18 +54,42 @@ Paths: TypeAlias = tuple[NoisePath | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class NoisyParts:
+    """The parts of a question that have noise of their own: its functionals, or the sums of its readings of cells.
+
+    Each has the test that looks at it, and its sensitivity. `exposures` are those of the parts, as in `DecisionTask`.
+    With `reveals_all` every value is revealed in every key, whatever the values are.
+    """
+
+    tests: tuple[FunctionalTest, ...]
+    sensitivities: tuple[int, ...]
+    exposures: tuple[Exposure, ...]
+    reveals_all: bool
+
+    @staticmethod
+    def from_calibration(calibration: Calibration) -> "NoisyParts":
+        """Return the parts of a calibrated question."""
+        task, common = calibration.task, calibration.task.common
+        if common is not None and common.cells:
+            return NoisyParts(list_sum_tests(calibration), common.sensitivities, common.exposures, reveals_all=True)
+        everything = calibration.mechanism == Keyhole.name
+        return NoisyParts(calibration.tests, task.sensitivities, task.exposures, reveals_all=everything)
+
+
+@dataclass(frozen=True, slots=True)
 class Continuation:
     """A question whose tests look at the rates of stored noise paths.
 
     The contract of `calibration` holds if the question and the paths' rates were fixed before the noise was seen. Its
     worst case is the loss of all values that the question reads, known or new: the analyst's own loss. `paths` has for
-    each functional the path to continue, or None for new noise. `fresh_by_key` is the most loss that the question can
+    each of `parts` the path to continue, or None for new noise. `fresh_by_key` is the most loss that the question can
     add for each key, given the values revealed before. `fresh_worst` is the largest of these. `public_fresh_worst` is
     the joint loss of the rates above the paths' finest ones, and depends on public rates alone. A key that stopped
     early in an earlier question may exceed it, but never the reservations of all questions together.
     """
 
     calibration: Calibration
+    parts: NoisyParts
     paths: Paths
     fresh_by_key: Epsilons
     fresh_worst: float
@@ -78,20 +105,23 @@ def lay_on_paths(calibration: Calibration, paths: Paths) -> Continuation | None:
 
     Parameters:
         calibration: made by its mechanism.
-        paths: for each functional its path, or None. All are for the calibration's keys in their order, and for the
-            exact values that the data has now.
+        paths: for each of its `NoisyParts` the path, or None. All are for the calibration's keys in their order, and
+            for the exact values that the data has now.
 
     Raises:
-        ValueError: the paths are not one per functional, or of different numbers of keys.
+        ValueError: the paths are not one per part, or of different numbers of keys.
 
     References: docs/proofs/reuse.md.
     """
     mechanism = CONTINUABLE.get(calibration.mechanism)
     task = calibration.task
-    if mechanism is None or task.common is not None:
+    if mechanism is None or (task.common is not None and not task.common.cells):
         return None
-    if len(paths) != len(task.sensitivities) or len({path.reached.size for path in paths if path is not None}) > 1:
-        raise ValueError("there is one path or None for each functional, all of the same keys")
+    number = len(NoisyParts.from_calibration(calibration).tests)
+    if len(paths) != number or len({path.reached.size for path in paths if path is not None}) > 1:
+        raise ValueError("there is one path or None for each part with noise, all of the same keys")
+    if task.common is not None:
+        return _lay_cells_on_paths(calibration, paths)
     used = {cut.functional for cut in task.list_literals()}
     tests = calibration.tests
     laid: dict[int, NoisePath] = {}
@@ -127,6 +157,42 @@ def lay_on_paths(calibration: Calibration, paths: Paths) -> Continuation | None:
     return _make_continuation(found, tuple(laid.get(functional) for functional in range(len(tests))))
 
 
+def _lay_cells_on_paths(calibration: Calibration, paths: Paths) -> Continuation | None:
+    """Return a reading of several cells on the paths of its sums, or None if no path saves loss.
+
+    A sum is read at the coarsest rate of its path that is as fine as new noise. If there is none, the finest rate is
+    tried, since another sum may have finer noise than it needs. If that breaks the contract, the path is refined.
+    """
+    needed = list_sum_rates(calibration)
+    laid = tuple(path if rate else None for rate, path in zip(needed, paths, strict=True))
+    if all(path is None for path in laid):
+        return None
+    for may_be_wider in (True, False):
+        rates = [
+            rate if path is None else _choose_rate(path, rate, may_be_wider=may_be_wider)
+            for rate, path in zip(needed, laid, strict=True)
+        ]
+        if any(path is not None and _is_too_long(path, rate) for rate, path in zip(rates, laid, strict=True)):
+            return None
+        try:
+            return _make_continuation(calibrate_at_rates(calibration, rates), laid)
+        except Unachievable:
+            continue
+    return None
+
+
+def _choose_rate(path: NoisePath, needed: Fraction, *, may_be_wider: bool) -> Fraction:
+    """Return the rate at which a path is read for a sum that needs a rate."""
+    fine = [rate for rate in path.rates if rate >= needed]
+    if fine:
+        return fine[0]
+    return path.rates[-1] if may_be_wider else needed
+
+
+def _is_too_long(path: NoisePath, rate: Fraction) -> bool:
+    return rate not in path.rates and len(path.rates) >= MOST_RATES
+
+
 def decide_on_known_values(continuation: Continuation, *, noise: Noise) -> Outcome | None:
     """Decide every key on known values, or return None if that may leave a key open.
 
@@ -136,8 +202,10 @@ def decide_on_known_values(continuation: Continuation, *, noise: Noise) -> Outco
     is None depends on what other questions have revealed: where analysts' balances are kept apart, only to be asked
     where that is public, as it is for paths that one-shot questions alone have made.
     """
-    everything = continuation.calibration.mechanism == Keyhole.name
-    return decide_on_known(continuation.calibration, continuation.paths, looks_at_everything=everything, noise=noise)
+    calibration, paths = continuation.calibration, continuation.paths
+    if calibration.task.common is not None:
+        return decide_on_known_cells(calibration, paths)
+    return decide_on_known(calibration, paths, looks_at_everything=continuation.parts.reveals_all, noise=noise)
 
 
 def decide_on_refined_paths(
@@ -154,7 +222,7 @@ def decide_on_refined_paths(
     `fresh` is what this run adds, `epsilon` what the question has read. Neither exceeds its worst case.
 
     Parameters:
-        aggregates: exact values, shape (functionals, keys), within +-2**62; of the same data as the paths.
+        aggregates: exact values, shape (parts, keys), within +-2**62; of the same data as the paths.
         reads_known_first: read whatever is known of any functional before refining another. Saves fresh loss in
         questions
             about several functionals; but then `epsilon` tells what other questions have revealed, so never where
@@ -162,11 +230,14 @@ def decide_on_refined_paths(
         keeps_paths: True to return the paths with the new values. They must be stored if they are to be continued
             again.
     """
+    calibration, paths = continuation.calibration, continuation.paths
+    if calibration.task.common is not None:
+        return decide_on_cell_paths(calibration, aggregates, paths, noise=noise, keeps_paths=keeps_paths)
     return decide_on_paths(
-        continuation.calibration,
+        calibration,
         aggregates,
-        continuation.paths,
-        looks_at_everything=continuation.calibration.mechanism == Keyhole.name,
+        paths,
+        looks_at_everything=continuation.parts.reveals_all,
         reads_known_first=reads_known_first,
         keeps_paths=keeps_paths,
         noise=noise,
@@ -190,7 +261,7 @@ def decide_in_full(
     if calibration.mechanism not in CONTINUABLE:
         raise ValueError("only noise on paths can be drawn in full")
     if calibration.task.common is not None:
-        found = decide_on_sums(calibration, aggregates, noise=noise)
+        found = decide_on_sums(calibration, aggregates, noise=noise, keeps_paths=keeps_paths)
         return replace(found, epsilon=np.full_like(found.epsilon, calibration.worst_case_epsilon))
     return decide_on_fresh_noise(
         calibration, aggregates, looks_at_everything=True, keeps_paths=keeps_paths, noise=noise
@@ -226,22 +297,21 @@ def _price_above_path(test: FunctionalTest, path: NoisePath, sensitivity: int) -
 
 
 def _make_continuation(calibration: Calibration, paths: Paths) -> Continuation:
-    task = calibration.task
+    parts = NoisyParts.from_calibration(calibration)
     keys = next(path.reached.size for path in paths if path is not None)
     left: dict[int, Epsilons] = {}
     above: list[Fraction] = []
-    for functional, (test, path, sensitivity) in enumerate(
-        zip(calibration.tests, paths, task.sensitivities, strict=True)
-    ):
+    for place, (test, path, sensitivity) in enumerate(zip(parts.tests, paths, parts.sensitivities, strict=True)):
         scale = sensitivity if test.block == 1 else 1
         above.append(test.rate * scale if path is None else _price_above_path(test, path, sensitivity))
         if test.rate:
-            left[functional] = price_unread(path, test.rate, sensitivity=scale, keys=keys)
-    by_key = np.minimum(compute_joint_losses(left, task.exposures, keys=keys), calibration.worst_case_epsilon)
+            left[place] = price_unread(path, test.rate, sensitivity=scale, keys=keys)
+    by_key = np.minimum(compute_joint_losses(left, parts.exposures, keys=keys), calibration.worst_case_epsilon)
     return Continuation(
         calibration=calibration,
+        parts=parts,
         paths=paths,
         fresh_by_key=by_key,
         fresh_worst=float(by_key.max(initial=0.0)),
-        public_fresh_worst=round_up_to_float(compute_joint_loss(above, task.exposures)),
+        public_fresh_worst=round_up_to_float(compute_joint_loss(above, parts.exposures)),
     )

@@ -58,7 +58,7 @@ class Keyhole:
     ) -> Outcome:
         """Decide every key on one noisy value for each functional. Every key loses the worst case."""
         if calibration.task.common is not None:
-            return decide_on_sums(calibration, aggregates, noise=noise)
+            return decide_on_sums(calibration, aggregates, noise=noise, keeps_paths=keeps_paths)
         return decide_on_fresh_noise(
             calibration, aggregates, looks_at_everything=True, keeps_paths=keeps_paths, noise=noise
         )

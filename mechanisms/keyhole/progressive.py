@@ -79,7 +79,7 @@ class Progressive:
     ) -> Outcome:
         """Decide every key, look by look. `aggregates` has shape (functionals, keys), within +-2**62."""
         if calibration.task.common is not None:
-            return decide_on_sums(calibration, aggregates, noise=noise)
+            return decide_on_sums(calibration, aggregates, noise=noise, keeps_paths=keeps_paths)
         return decide_on_fresh_noise(
             calibration, aggregates, looks_at_everything=False, keeps_paths=keeps_paths, noise=noise
         )

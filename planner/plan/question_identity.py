@@ -6,6 +6,7 @@ from hashlib import sha256
 from mechanisms.formula import Cut, Formula
 from planner.catalog.catalog import Column, Computed, Lookup, MergedKeys, Product, SqlType, Table, ValueGroups
 from planner.catalog.listed_values import digest_texts
+from planner.functionals.cell_readings import list_cell_sums, reads_cells
 from planner.functionals.cells import OWN_GROUP, find_cell_reach
 from planner.functionals.functional_identity import identify_functional, identify_sum
 from planner.functionals.per_key_offsets import LIMIT
@@ -22,6 +23,8 @@ PATH_FORMAT = "keyhole path 1"
 def identify_paths(question: Question, *, digest: str) -> tuple[str | None, ...]:
     """Return, by functional, the sha256 of everything on which its exact values depend in one data version, in hex.
 
+    In place of functionals that are read off several groups, those of the sums that they are read off are returned.
+
     Guarantee: functionals of two questions with equal identities have the same value in every key that both have, and
     the same sensitivity. So formula, thresholds (those of each group's own, too), tolerances, rates, the mechanism, the
     order of the keys and their restriction are left out. Included are the digest of the policy and pinned data, table,
@@ -34,21 +37,26 @@ def identify_paths(question: Question, *, digest: str) -> tuple[str | None, ...]
         digest: the catalog's.
     """
     common = "\n".join(_list_value_lines(question, digest))
-    identities = [
-        sha256(f"{common}\nfunctional {identify_sum(functional)}".encode()).hexdigest()
-        for functional in question.functionals
-    ]
+    parts, leaving = list_noisy_parts(question), list_shareable(question)
+    if reads_cells(question):
+        leaving = tuple(part.offsets is None for part in parts)
     return tuple(
-        identity if leaves else None for identity, leaves in zip(identities, list_shareable(question), strict=True)
+        sha256(f"{common}\nfunctional {identify_sum(part)}".encode()).hexdigest() if leaves else None
+        for part, leaves in zip(parts, leaving, strict=True)
     )
+
+
+def list_noisy_parts(question: Question) -> tuple[Functional, ...]:
+    """Return the functionals of a question, or the sums that these are read off in several groups."""
+    return list_cell_sums(question)[0] if reads_cells(question) else question.functionals
 
 
 def list_shareable(question: Question) -> tuple[bool, ...]:
     """Return, by functional, True if its noise has an identity that other questions can share: see `identify_paths`.
 
-    A functional that is computed from common sums has no noise of its own and shares none.
+    A functional that is computed from common sums, or read off several groups, has no noise of its own.
     """
-    if question.common:
+    if question.common or reads_cells(question):
         return (False,) * len(question.functionals)
     summed = [identify_sum(functional) for functional in question.functionals]
     return tuple(

@@ -26,8 +26,8 @@ from rich.console import Console
 from accountant.charges import NANO
 from deploy.demo import build
 from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula, relax_formula
-from mechanisms.keyhole.cell_readings import evaluate_literal
 from mechanisms.keyhole.common_sums import read_functionals
+from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.protocol import CommonSums
 from mechanisms.registry import MECHANISMS
 from planner.catalog.key_space import format_value

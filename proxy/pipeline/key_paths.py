@@ -20,6 +20,7 @@ from mechanisms.protocol import Levels, NoisePath
 from planner.catalog.key_space import KeySpace
 from planner.catalog.listed_values import format_values
 from planner.functionals.per_key_offsets import spread_offsets
+from planner.plan.question_identity import list_noisy_parts
 from planner.question.question import Question
 
 PATH_FORMAT = 1  # of a path's bytes in the ledger; paths of another are not used
@@ -200,7 +201,7 @@ def _find_places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Inte
 
 def _shift_path(path: NoisePath, question: Question, functional: int, *, adds_back: bool) -> NoisePath:
     """Return the path minus the functional's offsets, or plus them if `adds_back`. Unrevealed values stay zero."""
-    taken = question.functionals[functional].offsets
+    taken = list_noisy_parts(question)[functional].offsets
     if taken is None:
         return path
     steps = spread_offsets(question, taken)

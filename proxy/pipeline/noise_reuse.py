@@ -20,19 +20,19 @@ from mechanisms.formula import Integers
 from mechanisms.keyhole.noise_continuation import (
     CONTINUABLE,
     Continuation,
+    NoisyParts,
     decide_in_full,
     decide_on_known_values,
     decide_on_refined_paths,
     lay_on_paths,
 )
-from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import Epsilons, FunctionalTest, Noise, NoisePath, Outcome
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import compute_joint_losses
 from mechanisms.threshold.one_shot import round_up_to_float
 from planner.explain.balances import SharedNoise
 from planner.functionals.per_key_offsets import subtract_offsets
-from planner.plan.question_identity import identify_paths
+from planner.plan.question_identity import identify_paths, list_noisy_parts
 from planner.question.plan import Plan
 from planner.statements import settings
 from proxy.open_policy.service import Service
@@ -49,7 +49,8 @@ class StoredNoise:
     """The stored noise for a question's functionals.
 
     `names` has the name of each functional's noise path, in order, or None if no other question could use the path.
-    `stored` maps a name to the stored path.
+    For functionals that are read off several groups these are the paths of their sums. `stored` maps a name to the
+    stored path.
     """
 
     names: tuple[str | None, ...]
@@ -143,7 +144,7 @@ def find_stored_noise(service: Service, claim: Claim) -> StoredNoise:
     """
     plan, version = claim.plan, claim.version
     if plan.ranking is not None or plan.calibration.mechanism not in CONTINUABLE or not is_lasting(version):
-        return StoredNoise((None,) * len(plan.question.functionals), {})
+        return StoredNoise((None,) * len(list_noisy_parts(plan.question)), {})
     names = identify_paths(plan.question, digest=service.catalog.digest)
     try:
         found = service.ledger.find_paths([name for name in names if name is not None], version)
@@ -299,7 +300,8 @@ def make_path_to_store(
     `path` is the path of the run of `plan`. The choice follows from rates and keys, never from values.
     `is_drawn_at_once` means that the whole path was revealed.
     """
-    test, all_told = plan.calibration.tests[functional], is_drawn_at_once or plan.calibration.mechanism == Keyhole.name
+    parts = NoisyParts.from_calibration(plan.calibration)
+    test, all_told = parts.tests[functional], is_drawn_at_once or parts.reveals_all
     if on_paths is not None and functional in on_paths.paths:
         return on_paths.paths[functional].continue_with(
             plan.question, functional, on_paths.key_places[functional], path, top=test.rate, is_all_revealed=all_told
@@ -320,16 +322,16 @@ def _find_unreserved_loss(
 
     This loss is public, as it does not depend on which levels were revealed.
     """
-    task = continuation.calibration.task
+    parts = continuation.parts
     keys = next(iter(here.values())).size
     left: dict[int, Epsilons] = {}
-    for functional, test in enumerate(continuation.calibration.tests):
+    for functional, test in enumerate(parts.tests):
         if functional in paths:
             reserved = paths[functional].reserved[here[functional]]
-            left[functional] = _find_loss_above(test, paths[functional].path, task.sensitivities[functional])[reserved]
+            left[functional] = _find_loss_above(test, paths[functional].path, parts.sensitivities[functional])[reserved]
         elif test.rate:
             left[functional] = np.full(keys, test.epsilon)
-    by_key = compute_joint_losses(left, task.exposures, keys=keys)
+    by_key = compute_joint_losses(left, parts.exposures, keys=keys)
     return np.minimum(by_key, continuation.calibration.worst_case_epsilon)
 
 
@@ -345,7 +347,7 @@ def _find_loss_above(test: FunctionalTest, path: NoisePath, sensitivity: int) ->
 
 def _is_known(continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]) -> bool:
     """Return True if every value that the question could read is publicly known to be revealed."""
-    tests = continuation.calibration.tests
+    tests = continuation.parts.tests
     if any(test.rate and functional not in paths for functional, test in enumerate(tests)):
         return False
     return all(

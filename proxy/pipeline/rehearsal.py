@@ -31,9 +31,8 @@ from accountant.charges import (
 )
 from accountant.errors import LedgerError, OverBudget
 from accountant.limits import BalanceLeft, Limits
-from mechanisms.formula import list_literals
+from mechanisms.keyhole.noise_continuation import NoisyParts
 from mechanisms.keyhole.noisy_values import list_levels
-from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import Levels, NoisePath
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
@@ -394,12 +393,12 @@ def _leave_paths(
     `noise_reuse.list_paths_to_store` without a run.
     """
     left: dict[str, tuple[KeyPath, KeyPath] | None] = {}
-    used = {cut.functional for formula in plan.question.formulas for cut in list_literals(formula)}
-    all_told = is_drawn_at_once or plan.calibration.mechanism == Keyhole.name
+    parts = NoisyParts.from_calibration(plan.calibration)
+    all_told = is_drawn_at_once or parts.reveals_all
     size = plan.question.keys.size
     for functional, name in enumerate(low.names):
-        test = plan.calibration.tests[functional]
-        if name is None or functional not in used or test.block > 1:
+        test = parts.tests[functional]
+        if name is None or not test.rate or test.block > 1:
             continue
         before = (None, None) if on_paths is None else tuple(one.continuation.paths[functional] for one in on_paths)
         known = () if before[0] is None else before[0].rates

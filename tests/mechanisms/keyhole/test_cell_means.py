@@ -12,7 +12,8 @@ from scipy import stats
 
 from mechanisms.formula import AllOf, Integers
 from mechanisms.keyhole.cell_means import bound_error, compare_exact_means, decide_means
-from mechanisms.keyhole.cell_readings import bound_missed, bound_wrong, evaluate_literal
+from mechanisms.keyhole.cell_readings import bound_missed, bound_wrong
+from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, TakenCells, Unachievable
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import compute_joint_loss, list_sum_rates

@@ -14,9 +14,9 @@ from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, e
 from mechanisms.keyhole.cell_readings import (
     bound_missed,
     bound_wrong,
-    evaluate_literal,
     find_affordable_tolerance,
 )
+from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.keyhole.taken_cells import LARGEST_VALUE, read_cells, weigh_noises
 from mechanisms.noise.noise_sum import Noises, Weighted, merge_equal_noises
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, TakenCells, Unachievable

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.formula import Integers
-from mechanisms.keyhole.cell_readings import bound_missed, bound_wrong, evaluate_literal
+from mechanisms.keyhole.cell_readings import bound_missed, bound_wrong
+from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.keyhole.taken_cells import count_candidates
 from mechanisms.noise.noise_sum import Weighted, merge_equal_noises
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, TakenCells, Unachievable

@@ -497,7 +497,7 @@ def test_other_mechanisms_are_not_continued() -> None:
 def test_paths_are_of_the_questions_keys() -> None:
     calibration = PROGRESSIVE.calibrate(task_of(count()))
     before = asked(PROGRESSIVE, task_of(count()), alike(100, keys=5), seed=1)
-    with pytest.raises(ValueError, match="one path or None for each functional"):
+    with pytest.raises(ValueError, match="one path or None for each part with noise"):
         lay_on_paths(calibration, (*before.paths, None))
     with pytest.raises(ValueError, match="of the same keys"):
         decide_on_refined_paths(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import Booleans, Cut, evaluate_formula, list_literals
-from mechanisms.keyhole.cell_readings import evaluate_literal
+from mechanisms.keyhole.noisy_cells import evaluate_literal
 from planner.functionals.cell_readings import list_cell_sums, reads_cells
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB

@@ -21,6 +21,8 @@ SELECT week FROM baskets WHERE week IN (1, 2) GROUP BY week HAVING count(*) > 23
 SELECT week FROM receipts GROUP BY week HAVING count(*) > 200 OR sum(amount) > 9000;
 SELECT week FROM receipts GROUP BY week HAVING sum(amount) > 8500;
 SELECT week FROM receipts GROUP BY week HAVING sum(amount) > 8500;
+SELECT week FROM receipts GROUP BY week HAVING sum(amount) > 1.2 * lag(sum(amount)) OVER (ORDER BY week);
+SELECT week FROM receipts GROUP BY week HAVING sum(amount) > 0.3 * (SELECT sum(amount) FROM receipts);
 SET keyhole.tolerance = '2%';
 SELECT week FROM receipts GROUP BY week HAVING sum(amount) > 8000;
 SELECT week FROM baskets GROUP BY week HAVING avg(amount) > 30;
