@@ -3,8 +3,10 @@
 A question about three months compares each with the month before, with its running total, or both. One unit more in the
 second month changes the answers of the second and of the third. All answers are observed at once. The claim is the loss
 of one cell, which is charged once. A further question compares the means of neighbours, from noisy sums and rows.
+Others are followed by a later question, which reads their noisy cells or refines them. Then the answers to both are
+observed, and the claim is the first one's loss with what the later one adds.
 
-Proof: docs/proofs/cell_readings.md, docs/proofs/cell_means.md, docs/proofs/audit.md.
+Proof: docs/proofs/cell_readings.md, docs/proofs/cell_means.md, docs/proofs/reuse.md, docs/proofs/audit.md.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,6 +21,7 @@ from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.worst_cases import Values, widen_tolerances
 from mechanisms.formula import AllOf, Cut
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, lay_on_paths
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, Mechanism, Noise, TakenCells
 from mechanisms.threshold.joint_loss import expose_all_at_once
 
@@ -57,7 +60,19 @@ def audit_calendar_cells(
         for months, moved in worlds(calibration.task):
             first, second = (_watch(mechanism, calibration, one, noise) for one in (months, moved))
             pairs.append(Neighbours(description=f"months {months} and {moved}", first=first, second=second))
+    pairs += [] if mechanism.name not in CONTINUABLE else list(_list_continued(mechanism, noise))
     return audit(subject, pairs, samples=samples, progress=progress)
+
+
+def _list_continued(mechanism: Mechanism, noise: Noise) -> Iterator[Neighbours]:
+    """Yield neighbours for two questions on the same cells: the later one reads the noise as it is, or refines it."""
+    first, running, *_ = _list_tasks()
+    wide = mechanism.calibrate(widen_tolerances(mechanism, first, most_epsilon=_MOST_EPSILON_OF_A_CELL / 2))
+    for least in (_MOST_EPSILON_OF_A_CELL / 2, _MOST_EPSILON_OF_A_CELL):
+        later = mechanism.calibrate(widen_tolerances(mechanism, running, most_epsilon=least))
+        for months, moved in _list_worlds(wide.task):
+            one, other = (_watch(mechanism, wide, sums, noise, later=later) for sums in (months, moved))
+            yield Neighbours(description=f"continued: months {months} and {moved}", first=one, second=other)
 
 
 def _list_tasks() -> Iterator[DecisionTask]:
@@ -153,14 +168,30 @@ def _at_depth(literal: Cut, depth: float) -> int:
     return literal.cut + distance if literal.above else literal.cut + 1 - distance
 
 
-def _watch(mechanism: Mechanism, calibration: Calibration, months: Sums, noise: Noise) -> Release:
+def _watch(
+    mechanism: Mechanism, calibration: Calibration, months: Sums, noise: Noise, *, later: Calibration | None = None
+) -> Release:
+    """Return the release of a question's answers, and of those to a later one on the noise that it leaves."""
+
     def release(samples: int) -> Transcripts:
-        assert calibration.task.common is not None
-        common = replace(calibration.task.common, shape=(samples, MONTHS))
-        many = replace(calibration, task=replace(calibration.task, common=common))
+        many = _repeat(calibration, samples)
         sums = np.tile(np.array(months, dtype=np.int64), samples)
         outcome = mechanism.decide(many, sums, noise=noise)
-        answers = [one.astype(np.int64).reshape(samples, MONTHS) for one in (outcome.passed, *outcome.predicates)]
-        return Transcripts(seen=np.hstack(answers), claimed=outcome.epsilon.reshape(samples, MONTHS).max(axis=1))
+        answers, claimed = [outcome.passed, *outcome.predicates], outcome.epsilon
+        if later is not None:
+            question = lay_on_paths(_repeat(later, samples), outcome.paths)
+            assert question is not None, "a later question is decided on the cells that an earlier one left"
+            after = decide_on_refined_paths(question, sums, noise=noise)
+            assert after.fresh is not None
+            answers, claimed = [*answers, after.passed, *after.predicates], claimed + after.fresh
+        seen = [one.astype(np.int64).reshape(samples, MONTHS) for one in answers]
+        return Transcripts(seen=np.hstack(seen), claimed=claimed.reshape(samples, MONTHS).max(axis=1))
 
     return release
+
+
+def _repeat(calibration: Calibration, samples: int) -> Calibration:
+    """Return the calibration for so many calendars at once."""
+    common = calibration.task.common
+    assert common is not None
+    return replace(calibration, task=replace(calibration.task, common=replace(common, shape=(samples, MONTHS))))
