@@ -153,9 +153,9 @@ def logged(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> list[
 
 def documented() -> dict[str, set[str]]:
     """The events of docs/metrics.md with their fields."""
-    table = PAGE.split("\n## Logs\n")[1].split("\n## ")[0]
-    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
-    return {event.strip().strip("`"): set(re.findall(r"`(\w+)`", fields)) for event, fields in rows}
+    listed = PAGE.split("\n## Logs\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^- `([^`]+)`(?: \(([^)]*)\))?:\s", listed, re.MULTILINE)
+    return {event: set(re.findall(r"`(\w+)`", fields)) for event, fields in rows}
 
 
 def test_the_log_tells_what_happened_and_nothing_of_data_or_statements(logged: list[dict[str, object]]) -> None:

@@ -158,9 +158,9 @@ def test_connections_that_are_ended_again_and_again_fill_no_log() -> None:
 
 def documented() -> dict[str, set[str]]:
     """The metrics of docs/metrics.md with their labels."""
-    table = PAGE.split("\n## Metrics\n")[1].split("\n## ")[0]
-    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
-    return {name.strip().strip("`"): set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
+    listed = PAGE.split("\n## Metrics\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^- `([^`]+)`(?: \(([^)]*)\))?:\s", listed, re.MULTILINE)
+    return {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
 
 
 def test_every_metric_is_documented_with_its_labels(watched: Watched) -> None:
@@ -190,8 +190,8 @@ def test_every_metric_is_documented_with_its_labels(watched: Watched) -> None:
 def test_every_value_of_a_label_is_documented(
     names: type[QuestionEnding | Stage | DisconnectReason], metric: str
 ) -> None:
-    (row,) = (line for line in PAGE.splitlines() if line.startswith(f"| `{metric}` |"))
-    assert {f"`{name}`" for name in names} <= set(re.findall(r"`\w+`", row))
+    (item,) = re.findall(rf"^- `{metric}` .*\n(?:  .*\n)*", PAGE, re.MULTILINE)
+    assert {f"`{name}`" for name in names} <= set(re.findall(r"`\w+`", item))
 
 
 def test_health_is_told_on_both_ports_and_what_is_missing_on_the_operators_alone(watched: Watched) -> None:
