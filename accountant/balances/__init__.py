@@ -1,4 +1,4 @@
-"""Balances as a pure fold over the events, and the check that a question fits into them.
+"""Balances as a pure fold over the events, and the check that a question fits.
 
 May refuse: `LedgerMisuse`, `LedgerUnavailable`, `LookAlreadyRecorded`, `MonitorNotEnded`, `MonitorStopped`,
 `NotApproved`, `OverBudget`, `WindowClosed`.

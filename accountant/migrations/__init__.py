@@ -1,4 +1,4 @@
-"""The ledger's tables, one revision after the other; a released revision is never edited.
+"""The ledger's tables by revision; a released revision is never edited.
 
 May refuse: nothing.
 May import: nothing else of accountant.

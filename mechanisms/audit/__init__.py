@@ -1,4 +1,4 @@
-"""An auditor that tries to prove the running mechanisms not private, and measures the error rates of answers.
+"""An auditor that tries to prove mechanisms not private, and measures error rates.
 
 May refuse: `Unachievable`.
 May import: `registry` and below.

@@ -1,4 +1,4 @@
-"""The mechanisms of MIDE, ProBE and MiM and the sparse vector technique, on any formula.
+"""The mechanisms of MIDE, ProBE and MiM, and the sparse vector, on any formula.
 
 It also has a published bound, for comparison only.
 

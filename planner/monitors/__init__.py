@@ -1,4 +1,4 @@
-"""Monitors: the plan of a standing question, its windows and looks, their price, and the SQL of each look.
+"""Monitors: plans of standing questions, their windows, looks, price and SQL.
 
 May refuse: KH303, KH601, KH602, KH603.
 May import: `extract`, `plan` and below.

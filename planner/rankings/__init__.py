@@ -1,4 +1,4 @@
-"""Rankings: one integer for each group, a sum or mean, and the tolerance that a price buys.
+"""Rankings: one integer for each group, and the tolerance that a price buys.
 
 May refuse: KH204, KH208, KH303, KH304.
 May import: `functionals` and below.

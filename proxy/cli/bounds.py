@@ -316,7 +316,7 @@ def bounds(
         list[str] | None,
         typer.Option(
             "--column",
-            help="A column of numbers: find its largest and least value. A declared least value from 0 up stays.",
+            help="A column of numbers: find its largest and least value. A declared least value stays unless negative.",
         ),
     ] = None,
     cut: Annotated[

@@ -134,10 +134,7 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read everything again, to the first fault.
-
-    It reads the database, the chain, the stored answers and the balances. A fault ends with status 1.
-    """
+    """Check database, chain, stored answers and balances. The first fault ends with status 1."""
     with print_refusals(as_json=as_json), open_owner_ledger(policy, trust=True) as ledger:
         kept = None if expect is None else read_kept(expect)
         with show_work("reading the ledger again"):

@@ -242,7 +242,7 @@ def refresh(
 ) -> None:
     """Declare new data in tables, and have running servers read them.
 
-    Stored answers hold for the old data only. Prints how many serving processes read the tables.
+    Prints how many serving processes read the tables.
     """
     from proxy.cli.check import refresh as declare_new_data
     from proxy.cli.check import wait_for_servers
@@ -366,10 +366,7 @@ def demo(
         ),
     ] = False,
 ) -> None:
-    """Ask real questions about real customers.
-
-    It uses the PostgreSQL endpoint and a temporary folder.
-    """
+    """Ask real questions about real customers."""
     from proxy.cli import monitor_demo
     from proxy.cli.demo import run_demo
 

@@ -153,14 +153,14 @@ def start(
 
 @app.command()
 def pause(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None) -> None:
-    """Pause a monitor: no looks are made until it is resumed. Missed looks are not made later, and stay charged."""
+    """Pause a monitor until it is resumed. Missed looks are not made later, and stay charged."""
     _change_monitor(policy, name, MonitorChange.PAUSE, by=by, why=why)
     print(f"{name}: paused")
 
 
 @app.command()
 def resume(name: Name, why: Why, policy: PolicyPath = DEFAULT_POLICY, by: By = None) -> None:
-    """Resume a paused monitor: looks are made again in its open windows."""
+    """Resume a paused monitor in its open windows."""
     _change_monitor(policy, name, MonitorChange.RESUME, by=by, why=why)
     print(f"{name}: running")
 

@@ -38,7 +38,7 @@ def refuse_wrong_state(name: str, state: str) -> KeyholeError:
     hint = {
         "running": f"Pause it first: keyhole monitor pause {name}",
         "paused": f"keyhole monitor resume {name}, or keyhole monitor end {name}.",
-    }.get(state, f"keyhole monitor start {name} begins another one, which is paid for anew.")
+    }.get(state, f"keyhole monitor start {name} begins another one, which is charged again.")
     return KeyholeError("KH606", f'the monitor "{name}" is {state}', hint=hint)
 
 

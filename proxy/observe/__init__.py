@@ -1,4 +1,4 @@
-"""Counters, gauges, durations by stage and the log, none of them with data.
+"""Metrics and the log, without data.
 
 May refuse: nothing.
 May import: nothing else of proxy.

@@ -1,4 +1,4 @@
-"""TLS certificates, mock users, limits on failed logins, and addresses that count as one neighbour.
+"""TLS certificates, mock users, limits on failed logins, and groups of addresses.
 
 May refuse: KH012.
 May import: `observe`, `play` and below.

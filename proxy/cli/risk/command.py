@@ -55,7 +55,7 @@ def risk(
     views: Annotated[bool, typer.Option("--views", help="Also judge the policy's stored questions.")] = False,
     units: Annotated[
         int | None,
-        typer.Option("--units", min=1, help="The number of privacy units, for the mean size of a group."),
+        typer.Option("--units", min=1, help="The number of privacy units, for groups' mean size."),
     ] = None,
     rows: Annotated[
         int | None,
