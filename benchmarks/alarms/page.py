@@ -37,10 +37,10 @@ def write_page(taxis: Taxis, shops: Sequence[Watched], about: AboutAlarms) -> st
 def _write_opening(about: AboutAlarms) -> str:
     return f"""# Alarms: what watching a value all day costs
 
-`make experiments` wrote this page and its images (seed {about.seed}). A value grows through a window, such as the
-visits of a day, and one unit changes it by one. Each look says which keys are above the threshold. A key is missed at a
-look with probability {FNR:g} at most. A key below the threshold by more than the tolerance is in the answer
-at any look with probability {FPR:g} at most. One look at 10,000 keys takes {about.seconds_a_look:.2f} s of a
+`make experiments` wrote this page and its images (seed {about.seed}). A value, such as a day's visits, grows
+through a window, and one unit changes it by one. At each look a key above the threshold is missed with probability at
+most {FNR:g}. A key below the threshold by more than the tolerance is in the answer at any look with probability at
+most {FPR:g}. One look at 10,000 keys takes {about.seconds_a_look:.2f} s of a
 processor beyond the scan. See [how the alarm works](../mechanisms.md#the-accumulating-alarm)."""
 
 
@@ -60,7 +60,7 @@ ordinary question, costs 3.91.
 {write_table(["looks", *(f"{looks:,}" for looks in LOOKS)], rows)}
 
 The alarm is within {max(found[looks][ALARM] - found[looks][BELOW] for looks in LOOKS):.2f} of the lower bound
-for every mechanism without a delta. Its price depends on [how one unit changes the
+without a delta. Its price depends on [how one unit changes the
 value](../mechanisms.md#the-accumulating-alarm)."""
 
 
@@ -116,13 +116,14 @@ def _write_bars(taxis: Taxis) -> str:
     rows = [[bar, value, "met" if met else "NOT MET"] for bar, value, met in bars]
     return f"""### The bars
 
-These bars were set before the run, for taxis with threshold {cut} and tolerance {tolerance}. A question at every hour
-costs {found.afresh:.2f}. The table has one run of all windows, and the expectation from their exact chances.
+The bars were set before the run, for taxis with threshold {cut} and tolerance {tolerance}. A question at every hour
+costs {found.afresh:.2f}. The table has one run of all windows, and the expectation from exact
+probabilities.
 
 {write_table(["bar", "the alarm", ""], rows, texts=3)}
 
-The third bar is met narrowly: {expected.never * true:.1f} windows are expected, and a run with more than
-{int(MOST_NEVER * true)} misses it."""
+The third bar is met narrowly: {expected.never * true:.1f} windows are expected, and more than
+{int(MOST_NEVER * true)} miss it."""
 
 
 def _write_both(realised: float, expected: float) -> str:
@@ -132,7 +133,7 @@ def _write_both(realised: float, expected: float) -> str:
 _BESIDE = f"""- *To contract* means that each look keeps the alarm's rates ({FNR:g}, {FPR:g}) at any cost.
 - *At the alarm's loss* means the same epsilon for a window as the alarm, and the threshold lowered by half of the
   tolerance. Then no rate is promised.
-- The tree adds and subtracts noise of its best degree. PeGaSus sums its groups since the window began.
+- The tree has its best degree. PeGaSus sums its groups since the window began.
   The table leaves out `zeros`, which is always late.
 - *Loss* is the mean epsilon of a window. *Late*: not in the answer at the first look that is true. *Never*: at no look.
   *False*: windows beyond the tolerance that are in the answer at any look."""

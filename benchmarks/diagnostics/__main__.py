@@ -50,7 +50,7 @@ def _write_area_parts(*, origin: str, runs: int) -> Iterator[str]:
     yield (
         f"`make experiments` wrote this page and its images: {runs} runs of every curve, three times as many of every"
         f" shape, fifteen times as many without noise, seed {SEED}, fresh noise. Data: {origin}. The published methods"
-        " are repaired ([why](../mechanisms.md#scores-and-outcomes), [proof](../proofs/score_histogram.md))."
+        " are repaired ([why](../mechanisms.md#rankings-releases-and-tables), [proof](../proofs/score_histogram.md))."
     )
     yield "## ROC: the area under the curve"
     yield "The figure has the mean distance from the area of the true scores."

@@ -42,9 +42,8 @@ def _write_opening(about: About) -> str:
 `make experiments` writes this page, its images and its CSV files: {about.runs} runs of everything, seed {about.seed}.
 
 The experiments are those of MIDE (section 5.5), ProBE (section 6, appendix F) and MiM (section 4), on data of the same
-shapes. Every mechanism answers the same questions. A group that qualifies is missed with probability `beta` at most. A
-group that fails even with the tolerance is returned with probability `alpha` at most. **Epsilon** is the loss after the
-run, for each key; lower is better."""
+shapes. `beta` bounds the probability of missing a group that qualifies, `alpha` that of returning a group that fails
+even with the tolerance. **Epsilon** is the loss after the run, for each key; lower is better."""
 
 
 def _write_summary(measured: Sequence[Measured]) -> str:
@@ -90,11 +89,11 @@ def _write_settings(about: About) -> str:
 - **Occupancy** (synthetic, `benchmarks/experiments/occupancy.py`): rooms by day, and hours.
 
 One record is one sale line, trip or visit. Losses of all functionals of a question add up. In the papers, regions and
-thresholds come from the private values, so their epsilon itself depends on the data. Every table names its setting:
+thresholds come from the private values, so their epsilon itself depends on the data. Settings:
 
 {settings}
 
-The papers do not print all thresholds and limits, so some are ours. We chose the typed thresholds, zones and product
+The papers do not print all thresholds and limits, so some are ours. We chose typed thresholds, zones and product
 groups after looking at the data, and changed three of these numbers after a first look at results. With a z-score of 2
 and its default limit, ProBE denied every question of both range settings. So the z-score is 3, and the limit the larger
 of 5 and the default.
@@ -215,6 +214,6 @@ Every mechanism that cost less than `{DEFAULT}` on some question, at the same be
 cost the keys that need all of them about 2 % more than `keyhole`'s single look. `nlm` and `probe_ent` do not promise
 both rates. Where `probe_ent` is much cheaper, it mostly stopped after a first look and denied the answer.
 
-With a wide tolerance, ProBE's second phase spends epsilon to narrow it. Keyhole keeps the tolerance of the question, so
-it returns more keys within it. Ask for a narrower tolerance to exclude them."""
+ProBE's second phase spends epsilon to narrow a wide tolerance. Keyhole keeps it, so it returns more keys within it. To
+exclude them, ask for a narrower tolerance."""
     return "\n\n".join([text, "\n".join(lines) or "None."])

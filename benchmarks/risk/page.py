@@ -79,8 +79,7 @@ def _open(seed: int) -> str:
     return f"""# Risk: what attackers learn
 
 `make experiments` wrote this page and its images (seed {seed}). It repeats the published experiments on what noisy
-answers reveal, and adds what Keyhole's answers reveal. How to read a loss:
-[what the promises mean for people](../risk.md)."""
+answers reveal, and adds Keyhole's answers. How to read a loss: [risk.md](../risk.md)."""
 
 
 def _describe_disclosures(found: Disclosures) -> list[str]:
@@ -88,8 +87,8 @@ def _describe_disclosures(found: Disclosures) -> list[str]:
         f"""## Shares that can be read off noisy counts
 
 Data: {found.origin}. Every pair of public columns makes groups. The attack counts all groups, and in each the rows with
-each value of a sensitive column, with Laplace noise of scale 24 over epsilon. All these counts share one epsilon. A
-share is *disclosed* under two conditions:
+each sensitive value, with Laplace noise of scale 24 over epsilon. All counts share one epsilon. A share is
+*disclosed* under two conditions:
 
 - the ratio of its two noisy counts is within {format_percent(WIDTH)} of it with a probability of {SURELY:g} or more;
 - the value is {JUMP:g} times as frequent in the group as everywhere.
@@ -103,8 +102,8 @@ Keyhole returns keys and no counts. Two ways disclose shares all the same:
 
 - An analyst asks thresholds of two counts until their noisy values are known. Reuse makes that free after the first
   question.
-- A question asks for it: which groups of more than {LEAST_ROWS:,} rows have a value {JUMP:g} times as often as
-  everybody? It is asked about values that one row in twenty has.
+- A question asks which groups of more than {LEAST_ROWS:,} rows have a value {JUMP:g} times as often as everybody, for
+  values that one row in twenty has.
 
 Rates are {FNR:g} and {FPR:g}. Epsilon is the loss of a row in one group, for one pair of columns; the sensitive column
 is {found.keyhole[0].sensitive}. The last column counts returned groups that fail.""",
@@ -135,18 +134,18 @@ def _describe_places(places: Places) -> list[str]:
 
 A made-up building of 41 rooms is counted by the hour (`benchmarks/risk/building.py`). The attacks are on
 {places.people:,} person-hours of one day. Attackers know the share of each room at that hour on all days before. They
-also know how many people are in the rooms that they cannot see: all rooms (external), those without lectures (student),
-or those without cameras (administrator). A person-hour is *found better* if the posterior of the true room lies in a
-higher class (10, 25, 50, 75, 90 and 100 %) than the prior. The noise, or TTL's period, is such that a heat map in ten
-colours is right to {targets}, to within {100 * NEAR:g} %. TTL hashes devices with a salt that changes, without noise.
-Means of {places.runs} runs, seeds fixed.
+also know the number of people in the rooms that they cannot see: all rooms (external), those without lectures
+(student), or those without cameras (administrator). A person-hour is *found better* if the posterior of
+the true room lies in a higher class (10, 25, 50, 75, 90 and 100 %) than the prior. The noise, or TTL's
+period, is such that a heat map in ten colours is right to {targets}, to within {100 * NEAR:g} %. TTL hashes devices
+with a salt that changes, without noise. Means of {places.runs} runs, seeds fixed.
 
-Each cell has the published attack, one room at a time, and in brackets the right one, the
+Each cell has the published attack, one room at a time, and in brackets the right one, by the
 [joint posterior](../proofs/posterior.md) of all rooms.""",
         _tabulate_places(places.found),
         "![People found better than before, over epsilon](risk-places.png)",
-        f"""A question `count(*) > {CUT}` with a tolerance of {TOLERANCE} helps an attacker little. But an
-analyst who asks one threshold after the other gets *{BEHIND}* for the same epsilon.
+        f"""A question `count(*) > {CUT}` with a tolerance of {TOLERANCE} helps an attacker little. But by
+asking ever more thresholds one gets *{BEHIND}* for the same epsilon.
 
 Of {len(bars)} claims that were set beforehand (`benchmarks/risk/bars.py`), {len(bars) - len(broken)} hold.""",
         *([write_table(["claim that does not hold", "found"], broken, texts=2)] if broken else []),
@@ -184,9 +183,9 @@ def _describe_secrets(secrets: Secrets) -> list[str]:
     return [
         f"""## Secrets put together from many answers
 
-Each of {PEOPLE} people has a secret bit. The attacker counts random halves whose bit is one, and puts the counts
-together by the best linear estimate. Means of {secrets.runs} runs. Noisy counts share epsilon evenly. No attack on one
-person exceeds the bound ([proof](../proofs/advantage.md)). **Many counts of many people find hardly more than a
+Each of {PEOPLE} people has a secret bit. The attacker counts the ones in random halves of the people, and combines
+the counts by the best linear estimate. Means of {secrets.runs} runs. Noisy counts share epsilon evenly. No attack on
+one person exceeds the bound ([proof](../proofs/advantage.md)). **Many counts of many people find hardly more than a
 guess**, which is right half the time. One count of the victim alone reaches the bound.""",
         write_table(["attack", "epsilon", "bits right", "bound"], bits, texts=1),
     ]
@@ -216,8 +215,8 @@ a Chernoff bound on the error of its largest share is below {UNSURE:g} for an er
 value, of {format_percent(LEAST_SELECTIVITY)} of the records or more. Means of {tables.runs} runs. The last column is
 the part of the groups too large at p .5 whose largest share is revealed to within {format_percent(WITHIN)}. **Thinning
 costs accuracy and does not keep its promise.** Exact tails keep it, and leave hardly anything to count. Noise on every
-cell protects presence in the table. It errs less than either at p .5 from an epsilon of .2 on. Shares of large groups
+cell protects presence, and errs less than either at p .5 from an epsilon of .2 on. Shares of large groups
 can still be read off it.""",
         write_table(["method", "protects", "relative error", "large groups revealed"], rows, texts=2),
-        """**Compare relative errors only for the same queries**: the noise is a large part of a small count.""",
+        """**Compare relative errors only for the same queries**: noise is a large part of a small count.""",
     ]
