@@ -191,7 +191,7 @@ class Ledger:
                 reads=None,
                 paths=tuple((identity, digest(body)) for identity, body in kept.items()),
             )
-            transaction.add_paths(
+            transaction.store_noise_paths(
                 reservation=reservation.id,
                 event=self._commit(transaction, charge, event, answer),
                 table=charge.family.table,

@@ -31,7 +31,7 @@ class OtherTotal:
     """
 
     largest_nano: int = 0
-    tables: Mapping[Partition, OpenSums] = field(default_factory=dict)
+    sums_by_partition: Mapping[Partition, OpenSums] = field(default_factory=dict)
     summed_partitions: Sequence[Sequence[Partition]] = ()
     sums: Mapping[Partition, Sums] = field(default_factory=dict)
 

@@ -47,7 +47,7 @@ def bound_cell_losses(
     asked = {label: values for label, (_, values) in zip(partition, cells.columns, strict=True)}
     if rest is None:
         return _bound_losses(sums, asked, {}, among, exact_grid=exact_grid)[0]
-    bound, exact = _bound_losses(sums, asked, rest.tables, among, exact_grid=exact_grid)
+    bound, exact = _bound_losses(sums, asked, rest.sums_by_partition, among, exact_grid=exact_grid)
     if not exact and 0 < len(rest.summed_partitions) <= MOST_IN_FULL:
         bound = np.minimum(
             bound, _bound_losses({**sums, **rest.select_sums()}, asked, {}, among, exact_grid=exact_grid)[0]

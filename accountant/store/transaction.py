@@ -297,7 +297,9 @@ class Transaction:
         """Yield every stored answer: reservation, commit event, fingerprint, version, analyst and content."""
         yield from self._connection.execute(sa.select(ledger_tables.ANSWERS))
 
-    def add_paths(self, *, reservation: str, event: int, table: str, version: str, bodies: Mapping[str, bytes]) -> None:
+    def store_noise_paths(
+        self, *, reservation: str, event: int, table: str, version: str, bodies: Mapping[str, bytes]
+    ) -> None:
         """Store noise paths, by identity, with the number of their commit event."""
         rows = [
             {

@@ -15,7 +15,7 @@ from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Complement, 
 from planner.aggregates.having_refusals import refuse_aggregate, refuse_group_divisor, refuse_group_quotient
 from planner.aggregates.intervals import convert_sides_to_seconds
 from planner.aggregates.key_thresholds import is_public
-from planner.aggregates.linear_comparison import compare_linear, compare_quotient_of_means, multiply_out
+from planner.aggregates.linear_comparison import clear_denominator, compare_linear, compare_quotient_of_means
 from planner.aggregates.order_statistics import compare_pick, compare_truth, is_pick, is_truth
 from planner.aggregates.rounded_comparison import (
     compare_rounded,
@@ -254,7 +254,7 @@ def _read_comparison(
             return _compare(node, strip_parentheses(seconds[0]), operator, seconds[1], within)
         left = strip_parentheses(left)
         if isinstance(left, exp.Div) and is_public(left.expression, within) and not is_public(left.this, within):
-            left, right = multiply_out(left, right, within)
+            left, right = clear_denominator(left, right, within)
         return _compare(node, left, operator, right, within)
     except KeyholeError as error:
         is_general = error.code in ("KH204", "KH208") and (error.hint or "").startswith("Compare")

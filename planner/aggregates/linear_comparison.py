@@ -93,7 +93,7 @@ def compare_quotient_of_means(
     return compare_with_zero(above.add(below, -threshold.constant), operator, node, find_position(left), within)
 
 
-def multiply_out(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr]:
+def clear_denominator(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr]:
     """Return `x / n op t` as `x op t * n`, where n is a positive number that a key determines. Raise KH204."""
     above, (below, arithmetic) = read_linear(left.this, within), read_key_numbers(left.expression, within)
     if not all(number > 0 for number in below.known_numbers):

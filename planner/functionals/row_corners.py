@@ -58,7 +58,9 @@ def list_row_corners(
             return None
         if case is None:
             continue
-        counting = [[term for term in terms if write_canonical(term.condition) in case.held] for terms in functionals]
+        counting = [
+            [term for term in terms if write_canonical(term.condition) in case.true_texts] for terms in functionals
+        ]
         names = tuple(dict.fromkeys(t.column for terms in counting for t in terms if t.column is not None))
         alike: dict[frozenset[str], list[tuple[int, ...]]] = {}
         for values in product(*(_list_ends(name, case, counting, ranges, table) for name in names)):
@@ -83,26 +85,26 @@ def list_row_corners(
 class _Case:
     """Conditions that hold, by text, with all known conditions of a row in the case and the negated others."""
 
-    held: frozenset[str]
-    known: tuple[Condition, ...]
-    failed: tuple[Condition, ...]
+    true_texts: frozenset[str]
+    true_conditions: tuple[Condition, ...]
+    false_conditions: tuple[Condition, ...]
 
     def add_condition(self, text: str, condition: Condition) -> "_Case | None":
         """Return the case in which a further condition holds, or None if no row can be in it."""
-        further = _Case(self.held | {text}, (*self.known, condition), self.failed)
+        further = _Case(self.true_texts | {text}, (*self.true_conditions, condition), self.false_conditions)
         return further if self.admits(condition) else None
 
     def add_negation(self, condition: Condition) -> "_Case | None":
         """Return the case in which a further condition does not hold, or None if no row can be in it."""
         failed = make_not_true(condition)
-        if are_disjoint(And(self.known), failed):
+        if are_disjoint(And(self.true_conditions), failed):
             return None
-        return _Case(self.held, self.known, (*self.failed, failed))
+        return _Case(self.true_texts, self.true_conditions, (*self.false_conditions, failed))
 
     def admits(self, condition: Condition) -> bool:
         """Return True if a row of the case may satisfy a condition, also if that is unknown."""
-        known = And((*self.known, condition))
-        return not are_disjoint(known, ALWAYS) and not any(are_disjoint(known, one) for one in self.failed)
+        known = And((*self.true_conditions, condition))
+        return not are_disjoint(known, ALWAYS) and not any(are_disjoint(known, one) for one in self.false_conditions)
 
 
 def _list_cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -> Iterator[_Case | None]:
@@ -146,7 +148,7 @@ def _evaluate_term(term: Term, at: Mapping[str, _Value]) -> int:
 
 
 def _narrow(name: str, case: _Case, ranges: Mapping[str, Range], table: Table) -> Range:
-    return narrow_range(name, ranges[name], among=(*case.known, *case.failed), table=table)
+    return narrow_range(name, ranges[name], among=(*case.true_conditions, *case.false_conditions), table=table)
 
 
 def _find_change(terms: Sequence[Term], at: Mapping[str, _Value], box: Mapping[str, Range]) -> int:

@@ -34,7 +34,7 @@ def read_total(text: str, ends: Pair) -> Total:
     """Parse the declared total of an expression. Raise a `Fault` (KH004)."""
     selected = _parse_expression(text, hint=_HINT)
     try:
-        found = {names: times for names, times in _multiply_out(selected).items() if times}
+        found = {names: times for names, times in _expand_products(selected).items() if times}
     except RecursionError:
         raise Fault("KH004", "is nested too deeply", hint=_HINT) from None
     if not any(found) or (len(found) == 1 and len(next(iter(found))) == 1):
@@ -43,7 +43,7 @@ def read_total(text: str, ends: Pair) -> Total:
     return Total(tuple(sorted(found.items())), ends)
 
 
-def _multiply_out(node: exp.Expr) -> Polynomial:
+def _expand_products(node: exp.Expr) -> Polynomial:
     node = strip_parentheses(node)
     match node:
         case exp.Column() if not node.table:
@@ -51,18 +51,18 @@ def _multiply_out(node: exp.Expr) -> Polynomial:
         case exp.Literal() if not node.is_string and _NUMBER.fullmatch(str(node.this)):
             return {(): Fraction(str(node.this))}
         case exp.Neg():
-            return _scale(_multiply_out(node.this), Fraction(-1))
+            return _scale(_expand_products(node.this), Fraction(-1))
         case exp.Add() | exp.Sub():
             return _add(
-                _multiply_out(node.this),
-                _scale(_multiply_out(node.expression), Fraction(1 if isinstance(node, exp.Add) else -1)),
+                _expand_products(node.this),
+                _scale(_expand_products(node.expression), Fraction(1 if isinstance(node, exp.Add) else -1)),
             )
         case exp.Mul():
-            return _multiply(_multiply_out(node.this), _multiply_out(node.expression))
+            return _multiply(_expand_products(node.this), _expand_products(node.expression))
         case exp.Div():
-            by = _multiply_out(node.expression)
+            by = _expand_products(node.expression)
             if list(by) == [()] and by[()]:
-                return _scale(_multiply_out(node.this), 1 / by[()])
+                return _scale(_expand_products(node.this), 1 / by[()])
     raise Fault("KH004", "is not a sum of products", hint=_HINT)
 
 

@@ -141,7 +141,7 @@ def _list_uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned
         and read_name(column.this) == called
         and read_name(column.args.get("table")) in ("", qualifier)
     ]
-    kept = _find_where_cut(outer, columns)
+    kept = _find_place_test(outer, columns)
     if kept is not None:
         yield kept
         return
@@ -163,7 +163,7 @@ def _list_uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned
             yield _read_comparison(column) or False
 
 
-def _find_where_cut(select: exp.Select, columns: Sequence[exp.Column]) -> _PlaceTest | None:
+def _find_place_test(select: exp.Select, columns: Sequence[exp.Column]) -> _PlaceTest | None:
     """Return the places that WHERE's conditions, joined by AND, keep. Return None if they do not limit them."""
     where = select.args.get("where")
     if where is None:

@@ -160,12 +160,12 @@ class BoundsReport:
             for one in self.found.bounds
         )
 
-    def _find_declared(self, of: BoundKind, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
+    def _find_released_bound(self, of: BoundKind, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
         return next((o.bound for o in self.found.bounds if (o.kind, o.keys, o.column) == (of, keys, column)), None)
 
     def _describe_tradeoff(self) -> Iterator[str]:
         for keys in self.planned.request.keys:
-            found = self._find_declared(BoundKind.GROUPS, keys)
+            found = self._find_released_bound(BoundKind.GROUPS, keys)
             cost = None if found is None else self._describe_cost(keys, max(1, int(found)))
             if cost is not None:
                 yield f"  {', '.join(keys)}: {cost}"
@@ -219,24 +219,24 @@ class BoundsReport:
             for keys, entries in named:
                 yield f"{_quote_key(', '.join(keys))} = {{ {', '.join(entries)} }}"
         for name in self.planned.request.columns:
-            high = self._find_declared(BoundKind.HIGHEST_VALUE, (), name)
+            high = self._find_released_bound(BoundKind.HIGHEST_VALUE, (), name)
             if high is not None and self._is_new((BoundKind.LOWEST_VALUE, BoundKind.HIGHEST_VALUE), (), name):
                 declared = self.table.get_column(name).bounds
-                low = self._find_declared(BoundKind.LOWEST_VALUE, (), name)
+                low = self._find_released_bound(BoundKind.LOWEST_VALUE, (), name)
                 yield f"[tables.{_quote_key(self.table.name)}.columns.{_quote_key(name)}]"
                 least = low if low is not None else declared[0] if declared is not None else Decimal(0)
                 yield f"bounds = [{_write_number(least)}, {_write_number(high)}]"
 
     def _write_entries(self, keys: tuple[str, ...]) -> Iterator[str]:
         for of, name in ((BoundKind.GROUPS, "max_groups"), (BoundKind.ROWS, "rows")):
-            found = self._find_declared(of, keys)
+            found = self._find_released_bound(of, keys)
             if found is not None and self._is_new((of,), keys):
                 yield f"{name} = {max(1, int(found))}"
         totals = []
         for name in self.planned.request.totals:
             low, high = (
-                self._find_declared(BoundKind.LOWEST_TOTAL, keys, name),
-                self._find_declared(BoundKind.HIGHEST_TOTAL, keys, name),
+                self._find_released_bound(BoundKind.LOWEST_TOTAL, keys, name),
+                self._find_released_bound(BoundKind.HIGHEST_TOTAL, keys, name),
             )
             if self._is_new((BoundKind.LOWEST_TOTAL, BoundKind.HIGHEST_TOTAL), keys, name):
                 totals.append(

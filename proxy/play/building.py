@@ -117,7 +117,7 @@ class Building:
         past = self.plan.add_up(self.known, number)
         return np.asarray(past.reshape(-1, DAYS_A_WEEK * self.ticks_a_day).mean(axis=0))
 
-    def measure_known_usual(self, number: int) -> tuple[float, float]:
+    def measure_usual_occupancy(self, number: int) -> tuple[float, float]:
         """Return mean and standard deviation of the people at a place by day, on working days of the known past."""
         past = self.plan.add_up(self.known, number)
         start, stop = (minutes // self.tick_minutes for minutes in BY_DAY)

@@ -129,7 +129,7 @@ def _answer_night(task: GameTask, world: PrivateDays, epsilon: Fraction, noise: 
 
 def _answer_sensor(task: GameTask, world: PrivateDays, epsilon: Fraction, noise: Noise) -> KeySetAnswer:
     building, test = world.building, find_affordable_test(epsilon)
-    usual, _ = building.measure_known_usual(task.where)
+    usual, _ = building.measure_usual_occupancy(task.where)
     slot = _choose_slot(_QUIET * usual, test, _SENSOR_MINUTES, building)
     cut = int(_QUIET * usual * slot)
     summed = world.count_place(task.where).reshape(-1, slot).sum(axis=1)

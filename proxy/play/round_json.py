@@ -112,7 +112,7 @@ def write_heat_map(building: Building, seen: Mapping[int, Values]) -> Json:
     regions, values, colours = [], [], []
     for number, series in seen.items():
         means = series.astype(np.float64).reshape(-1, ticks).mean(axis=1)
-        mean, spread = building.measure_known_usual(number)
+        mean, spread = building.measure_usual_occupancy(number)
         regions.append(number)
         values.append(np.round(means, 1).tolist())
         colours.append(colour_counts(means, mean=mean, spread=spread).tolist())

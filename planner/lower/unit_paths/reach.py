@@ -149,7 +149,7 @@ class _UnitFinder:
             return f"(SELECT {shown} FROM ({rows}) AS keyed GROUP BY {named}) AS found", row.table.steps
         repeated = _list_repeated(self.table, self.through, self.dialect)
         firsts, steps = self.list_firsts(repeated)
-        kept = ", ".join([*self._keys, *self._units, *compress(self._values, read)])
+        kept = ", ".join([*self._keys, *self._units, *compress(self._value_aliases, read)])
         met = " AND ".join(f"{name} = keyhole_s{i}" for i, name in enumerate(self._keys))
         found = (
             f"(SELECT {kept} FROM ({rows}) AS keyed LEFT JOIN {repeated.name} ON {met} WHERE keyhole_s0 IS NULL"
@@ -166,7 +166,7 @@ class _UnitFinder:
         return [f"keyhole_p{i}" for i in range(len(self.table.unit))]
 
     @property
-    def _values(self) -> list[str]:
+    def _value_aliases(self) -> list[str]:
         return [f"keyhole_c{i}" for i in range(len(self.brought))]
 
     def _write_rows(
@@ -186,7 +186,7 @@ class _UnitFinder:
         ]
         columns += [
             f"{_write_carried(row, reached.get_column(name), self.longest)} AS {alias}"
-            for name, alias in compress(zip(self.brought, self._values, strict=True), read)
+            for name, alias in compress(zip(self.brought, self._value_aliases, strict=True), read)
         ]
         tests = [f"({row.write_column(name)}) IS NOT NULL" for name in (*self.through, *reached.unit)]
         source, asked = test_rows(row, front) if table.path is None else (reached.relation, [])
@@ -204,7 +204,7 @@ class _UnitFinder:
         order = ", ".join([*self._units, *_order_values(self.table, values, self.dialect)])
         place = f"row_number() OVER (PARTITION BY {', '.join(self._keys)} ORDER BY {order}) AS keyhole_place"
         firsts = make_step(
-            f"SELECT {', '.join([*self._keys, *self._units, *self._values])} FROM (SELECT *, {place}"
+            f"SELECT {', '.join([*self._keys, *self._units, *self._value_aliases])} FROM (SELECT *, {place}"
             f" FROM ({rows}) AS keyed) AS placed WHERE keyhole_place = 1 /* of several rows with one key: the first */",
         )
         return firsts, row.table.steps

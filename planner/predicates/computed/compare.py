@@ -322,16 +322,16 @@ def _align(left: RowTerm, right: RowTerm) -> tuple[RowTerm, RowTerm]:
 def _write_less(left: RowTerm, right: RowTerm) -> RowTerm:
     if TermKind.TEXT in (left.kind, right.kind) or (left.function == "stored" and left.kind is TermKind.TRUTH):
         raise NoTermError
-    return _multiply_out("<", left, right)
+    return _clear_divisor("<", left, right)
 
 
 def _write_equal(left: RowTerm, right: RowTerm) -> RowTerm:
     if spell(right) < spell(left):
         left, right = right, left
-    return _multiply_out("=", left, right)
+    return _clear_divisor("=", left, right)
 
 
-def _multiply_out(function: str, left: RowTerm, right: RowTerm) -> RowTerm:
+def _clear_divisor(function: str, left: RowTerm, right: RowTerm) -> RowTerm:
     if "ratio" not in (left.function, right.function):
         return RowTerm(function, TermKind.TRUTH, _align(left, right))
     if not {left.kind, right.kind} <= EXACT:

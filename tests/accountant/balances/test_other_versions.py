@@ -186,7 +186,7 @@ def test_many_versions_come_to_tables_over_what_never_moves() -> None:
     here, rest = OtherVersions().split(sums, changes, name_moving_version("v39"))
     assert len(sums) == 80
     assert len(here) == 2
-    assert [table.array.size for table in rest.tables.values()] == [4]
+    assert [table.array.size for table in rest.sums_by_partition.values()] == [4]
 
 
 def test_sums_for_any_value_add_up_on_values_that_only_one_of_them_knows() -> None:
