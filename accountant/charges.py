@@ -155,13 +155,13 @@ class StoredPath:
 class PathContinuation:
     """The cost to everybody of a question that continues noise paths, beside its cost to its analyst.
 
-    `shared` is the largest fresh loss of any key, given the values revealed there before, and of a unit. `known` is the
-    public part of it: the loss of the rates above the highest one reserved before.
+    `shared_loss` is the largest fresh loss of any key, given the values revealed there before, and of a unit.
+    `public_loss` is the public part of it: the loss of the rates above the highest one reserved before.
     """
 
     paths: tuple[PathState, ...]
-    shared: Amounts
-    known: Amounts
+    shared_loss: Amounts
+    public_loss: Amounts
 
     def __post_init__(self) -> None:
         if not self.paths or list(self.paths) != sorted(set(self.paths)):
@@ -226,14 +226,14 @@ class Charge:
     def shared_amounts(self) -> Amounts:
         """The worst case for the shared balances: only what everybody together did not know before."""
         if self.path_continuation is not None:
-            return self.path_continuation.shared
+            return self.path_continuation.shared_loss
         return self.own_amounts if self.shared else NOTHING
 
     @property
     def known_amounts(self) -> Amounts:
         """The public part of `shared_amounts`, for balances that must not show the outcomes of others' questions."""
         if self.path_continuation is not None:
-            return self.path_continuation.known
+            return self.path_continuation.public_loss
         return self.own_amounts if self.shared else NOTHING
 
 

@@ -277,7 +277,7 @@ class Ledger:
         """
         with self._journal.begin_read() as (transaction, balances):
             heads = {
-                PathState(identity, version, head.state): head
+                PathState(identity, version, head.committed_by): head
                 for identity in identities
                 if (head := balances.paths.heads.get((identity, version))) is not None
             }
@@ -286,8 +286,8 @@ class Ledger:
                     identity=state.identity,
                     state=state,
                     body=body,
-                    is_taken=heads[state].taken_by is not None,
-                    questions=heads[state].questions,
+                    is_taken=heads[state].continued_by is not None,
+                    questions=heads[state].question_count,
                 )
                 for state, body in transaction.read_path_bodies(heads).items()
             }

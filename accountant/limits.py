@@ -56,20 +56,20 @@ class BalanceRoom:
 class BalanceLeft:
     """The rest of one balance, and the cap in force. A balance per key counts the key that has least left.
 
-    `unit` is set for balances of a whole unit.
+    `unit_room` is set for balances of a whole unit.
     """
 
     scope: BalanceScope
     left_nano: int
     cap_nano: int
-    unit: UnitRoom | None = None
+    unit_room: UnitRoom | None = None
 
     def count_more(self, needed_nano: int, curve: Curve | None) -> int | None:
         """Return the number of further questions that fit, each of this size; None for no limit."""
         if needed_nano == 0:
             return None
-        if self.unit is not None:
-            return self.unit.count_more(needed_nano, curve)
+        if self.unit_room is not None:
+            return self.unit_room.count_more(needed_nano, curve)
         return max(0, self.left_nano // needed_nano)
 
 
@@ -81,34 +81,40 @@ class Headroom:
     `uses_curve` means that the given charge would be charged to units by its Rényi curve, which leaves more room.
     """
 
-    own: BalanceRoom
-    shared: BalanceRoom
+    analyst_room: BalanceRoom
+    shared_room: BalanceRoom
     separates_analysts: bool
     balances: tuple[BalanceLeft, ...]
     uses_curve: bool = False
 
     @property
-    def plain(self) -> BalanceRoom:
+    def room_without_paths(self) -> BalanceRoom:
         """The room for a question that continues no noise path."""
-        caps = [room.unit_epsilon_nano for room in (self.own, self.shared) if room.unit_epsilon_nano is not None]
-        return BalanceRoom(min(self.own.epsilon_nano, self.shared.epsilon_nano), min(caps, default=None))
+        caps = [
+            room.unit_epsilon_nano
+            for room in (self.analyst_room, self.shared_room)
+            if room.unit_epsilon_nano is not None
+        ]
+        return BalanceRoom(min(self.analyst_room.epsilon_nano, self.shared_room.epsilon_nano), min(caps, default=None))
 
     @property
     def epsilon_nano(self) -> int:
         """The largest epsilon per key of a question that continues nothing."""
-        return self.plain.epsilon_nano
+        return self.room_without_paths.epsilon_nano
 
     @property
     def unit_epsilon_nano(self) -> int | None:
         """The largest per-unit sum of a question that continues nothing (None: no cap)."""
-        return self.plain.unit_epsilon_nano
+        return self.room_without_paths.unit_epsilon_nano
 
     def admits(self, charge: Charge) -> bool:
         """Return True if a charge over the same keys fits."""
         everybody = charge.known_amounts if self.separates_analysts else charge.shared_amounts
         if charge.renyi is not None and self._admits_curve(charge, charge.renyi):
             return True
-        return self.own.admits(charge.own_amounts) and (not charge.shared or self.shared.admits(everybody))
+        return self.analyst_room.admits(charge.own_amounts) and (
+            not charge.shared or self.shared_room.admits(everybody)
+        )
 
     def find_largest(self, groups: int, *, in_cell: int, uses_curve: bool) -> int:
         """Return the largest epsilon per key of a question that continues nothing.
@@ -121,12 +127,12 @@ class Headroom:
         unit = self.unit_epsilon_nano
         of_cell = self.epsilon_nano // in_cell
         pure = of_cell if unit is None else min(of_cell, unit // groups)
-        if not uses_curve or not any(one.unit is not None for one in self.balances):
+        if not uses_curve or not any(one.unit_room is not None for one in self.balances):
             return pure
         most = [of_cell]
         for one in self.balances:
-            if one.unit is not None:
-                most.append(one.unit.find_largest_by_curve(groups))
+            if one.unit_room is not None:
+                most.append(one.unit_room.find_largest_by_curve(groups))
             elif one.scope is BalanceScope.PER_TABLE:
                 most.append(one.left_nano // max(groups, in_cell))
         return max(pure, min(most))
@@ -134,8 +140,8 @@ class Headroom:
     def _admits_curve(self, charge: Charge, curve: Curve) -> bool:
         needed = charge.own_amounts
         return needed.epsilon_nano <= self.epsilon_nano and all(
-            (needed.table_nano if one.unit is None else one.unit.find_needed(needed.unit_epsilon_nano, curve))
+            (needed.table_nano if one.unit_room is None else one.unit_room.find_needed(needed.unit_epsilon_nano, curve))
             <= one.left_nano
             for one in self.balances
-            if one.unit is not None or one.scope is BalanceScope.PER_TABLE
+            if one.unit_room is not None or one.scope is BalanceScope.PER_TABLE
         )

@@ -16,17 +16,17 @@ _FIRST_PRECISION = 160  # bits: settles the first digits of nearly every coin at
 class Probability:
     """A number in [0, 1] given by certified fixed-point bounds.
 
-    `bounds(p)` returns integers with `low <= value * 2**p <= high`. They are equal if `value * 2**p` is an integer. The
-    width of the interval, in units of the value, tends to zero as `p` grows.
+    `bound_digits(p)` returns integers with `low <= value * 2**p <= high`. They are equal if `value * 2**p` is an
+    integer. The width of the interval, in units of the value, tends to zero as `p` grows.
     """
 
-    bounds: Callable[[int], tuple[int, int]]
+    bound_digits: Callable[[int], tuple[int, int]]
 
     def read_prefix(self, bits: int) -> int:
         """Return `floor(value * 2**bits)`, exactly."""
         precision = max(_FIRST_PRECISION, bits + 64)
         while True:
-            low, high = self.bounds(precision)
+            low, high = self.bound_digits(precision)
             first, last = low >> (precision - bits), high >> (precision - bits)
             if first == last:
                 return first
@@ -134,8 +134,8 @@ def certify_moved(*, coarse: Fraction, fine: Fraction) -> Probability:
 
     def bounds(precision: int) -> tuple[int, int]:
         one = 1 << precision
-        low, high = unchanged.bounds(precision)
-        least, most = different.bounds(precision)
+        low, high = unchanged.bound_digits(precision)
+        least, most = different.bound_digits(precision)
         return ((one - high) * least) >> precision, -((-(one - low) * most) >> precision)
 
     return Probability(bounds)
@@ -149,7 +149,7 @@ def list_geometric_survivals(first: Probability, rate: Fraction, *, doubled: int
     """Return `first * exp(-rate * 2**doubled * (k - 1))` for `k = 1, 2, ..` without end."""
 
     def bounds(precision: int) -> Iterator[tuple[int, int]]:
-        low, high = first.bounds(precision)
+        low, high = first.bound_digits(precision)
         least, most = bound_exponentials(rate, doubled, precision)[doubled]
         while True:
             yield low, high

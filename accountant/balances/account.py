@@ -86,7 +86,7 @@ class Account:
     """
 
     tables: dict[str, dict[Partition, CellSums]] = field(default_factory=dict)
-    unit: UnitLoss = NO_UNIT_LOSS
+    unit_loss: UnitLoss = NO_UNIT_LOSS
     table_nano: dict[str, int] = field(default_factory=dict)
     families: dict[Family, CellSums] | None = None
     change_counts: dict[str, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
@@ -100,7 +100,7 @@ class Account:
                 for table, partitions in self.tables.items()
                 if table in tables
             },
-            unit=self.unit,
+            unit_loss=self.unit_loss,
             table_nano={table: spent for table, spent in self.table_nano.items() if table in tables},
             change_counts={table: dict(known) for table, known in self.change_counts.items() if table in tables},
         )
@@ -121,9 +121,11 @@ class Account:
                 self.families[family] = CellSums(dimensions=len(keys))
             self.families[family].add(keys, change.amounts)
         if charge.family.unit != ROW_UNIT:
-            self.unit = self.unit.add_question(change.unit_nano, None)
+            self.unit_loss = self.unit_loss.add_question(change.unit_nano, None)
             if change.curves and charge.renyi is not None:
-                self.unit = self.unit.move_to_curves(charge.unit_epsilon_nano, charge.renyi, times=change.curves)
+                self.unit_loss = self.unit_loss.move_to_curves(
+                    charge.unit_epsilon_nano, charge.renyi, times=change.curves
+                )
         self.table_nano[table] = self.table_nano.get(table, 0) + change.table_nano
 
     def bound_losses(
@@ -186,9 +188,9 @@ class KnownAccount:
     refunds: Account
 
     @property
-    def unit(self) -> UnitLoss:
+    def unit_loss(self) -> UnitLoss:
         """Return what a unit has lost. A loss charged by curve is never refunded."""
-        return self.worst_case.unit.add_question(-self.refunds.unit.pure_nano, None)
+        return self.worst_case.unit_loss.add_question(-self.refunds.unit_loss.pure_nano, None)
 
     def bound_losses(self, family: Family, cells: Cells, *, knowledge: Knowledge = assume_nothing) -> NanoArray:
         """Return an upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""

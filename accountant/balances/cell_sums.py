@@ -95,19 +95,22 @@ class Sums(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SumsDifference:
-    """The sums of `whole` minus those of `subtracted`. Each charged cell of `subtracted` is charged in `whole` too."""
+    """The sums of `minuend` minus those of `subtracted`.
 
-    whole: Sums
+    Each charged cell of `subtracted` is charged in `minuend` too.
+    """
+
+    minuend: Sums
     subtracted: Sums
 
     @property
     def axes(self) -> Sequence[tuple[str, ...]]:
         """The key values of each axis."""
-        return self.whole.axes
+        return self.minuend.axes
 
     def select(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """Return the difference on the product of `axes`."""
-        return self.whole.select(axes) - self.subtracted.select(axes)
+        return self.minuend.select(axes) - self.subtracted.select(axes)
 
 
 class CellSums:

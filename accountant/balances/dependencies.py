@@ -29,16 +29,16 @@ ANY_OTHER = "\x00"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dependency:
-    """The column `determined` as a lasting public function of the column `base`. Both are named as in labels.
+    """The column `determined_column` as a lasting public function of the column `base_column`.
 
-    `values` maps a value of `base` to the value of `determined`, or to None: the record is then in no key. A record
-    with any other value of `base`, or none, has no value of `determined` if the map `is_complete`. Otherwise it may
-    have any value except the `excluded_values`.
+    Both are named as in labels. `determined_values` maps a value of `base_column` to the value of `determined_column`,
+    or to None: the record is then in no key. A record with any other value of `base_column`, or none, has no value of
+    `determined_column` if the map `is_complete`. Otherwise it may have any value except the `excluded_values`.
     """
 
-    determined: str
-    base: str
-    values: Mapping[str, str | None]
+    determined_column: str
+    base_column: str
+    determined_values: Mapping[str, str | None]
     is_complete: bool
     excluded_values: frozenset[str] = frozenset()
 
@@ -72,24 +72,24 @@ def find_dependencies(partitions: Iterable[Partition], among: TableKnowledge) ->
 
 @dataclass(frozen=True, slots=True)
 class _Tie:
-    """Labels tied to common axes: for each cell of the grid over `axes`, each label's place, or -1 for none.
+    """Labels tied to common axes: for each cell of the grid over `axis_places`, each label's place, or -1 for none.
 
     A factor is moved to these axes if it has one of the `moved_labels`.
     """
 
-    axes: Mapping[CellAxis, Places]
+    axis_places: Mapping[CellAxis, Places]
     label_places: Mapping[CellAxis, Places]
     moved_labels: frozenset[CellAxis]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(len(places) for places in self.axes.values())
+        return tuple(len(places) for places in self.axis_places.values())
 
     def find_tied_labels(self, factor: Factor) -> list[CellAxis]:
         """Return the factor's labels that the common axes replace; none if the factor is not moved."""
         if self.moved_labels.isdisjoint(factor.places):
             return []
-        return [label for label in factor.places if label in self.label_places or label in self.axes]
+        return [label for label in factor.places if label in self.label_places or label in self.axis_places]
 
     def fits(self, factor: Factor, most_cells: int) -> bool:
         """Return True if the moved factor has at most `most_cells` cells, or no more than it has now."""
@@ -119,7 +119,7 @@ def tie_factors(
     for tie in _find_ties(present, domains, names, asked, dependencies):
         if all(tie.fits(factor, most_cells) for factor in put):
             put = [_move_axes(factor, tie, domains) for factor in put]
-            known.update(tie.axes)
+            known.update(tie.axis_places)
             found = True
     if not found:
         return None
@@ -137,7 +137,7 @@ def _find_ties(
     for base, determined in sorted(_find_bases(present, dependencies).items()):
         if any(len(names.get(label, ())) > MOST_VALUES for label in (base, *determined)):
             continue
-        if any(len(dependency.values) > MOST_VALUES for dependency in determined.values()):
+        if any(len(dependency.determined_values) > MOST_VALUES for dependency in determined.values()):
             continue
         if base in asked:
             tie = _tie_to_asked_base(base, determined, domains, names, asked)
@@ -158,9 +158,9 @@ def _find_bases(
     found: dict[CellAxis, dict[CellAxis, Dependency]] = defaultdict(dict)
     for dependency in dependencies:
         for label in present:
-            if label.column == dependency.determined:
+            if label.column == dependency.determined_column:
                 for version in dict.fromkeys((label.version, "")):
-                    found[label][CellAxis(dependency.base, label.unit, version)] = dependency
+                    found[label][CellAxis(dependency.base_column, label.unit, version)] = dependency
     first = {label for label in present if present.isdisjoint(found.get(label, ()))}
     chosen: dict[CellAxis, dict[CellAxis, Dependency]] = defaultdict(dict)
     for label, bases in sorted(found.items()):
@@ -186,9 +186,13 @@ def _tie_to_asked_base(
     """Tie open labels to a base that is asked, as functions of it. Return None if none can be tied."""
     at = {}
     for label, dependency in determined.items():
-        if label not in asked and (dependency.is_complete or all(value in dependency.values for value in names[base])):
+        if label not in asked and (
+            dependency.is_complete or all(value in dependency.determined_values for value in names[base])
+        ):
             places = _number_names(names[label])
-            at[label] = _make_array(_find_place(dependency.values.get(value), places) for value in names[base])
+            at[label] = _make_array(
+                _find_place(dependency.determined_values.get(value), places) for value in names[base]
+            )
     return _Tie({base: domains[base]}, at, frozenset(at)) if at else None
 
 
@@ -262,13 +266,13 @@ def _list_states(named: Sequence[str], dependencies: tuple[Dependency, ...]) -> 
 @lru_cache(maxsize=64)
 def _describe_unnamed(dependencies: tuple[Dependency, ...]) -> frozenset[_Signature]:
     """Return the possible states of a record at an unnamed base value."""
-    values = {value for dependency in dependencies for value in dependency.values}
+    values = {value for dependency in dependencies for value in dependency.determined_values}
     other = tuple(None if dependency.is_complete else _ANY for dependency in dependencies)
     return frozenset(_make_signature(value, dependencies) for value in values).union((other,))
 
 
 def _make_signature(value: str, dependencies: Sequence[Dependency]) -> _Signature:
-    return tuple(one.values.get(value, None if one.is_complete else _ANY) for one in dependencies)
+    return tuple(one.determined_values.get(value, None if one.is_complete else _ANY) for one in dependencies)
 
 
 def _number_names(names: Sequence[str]) -> dict[str, int]:
@@ -296,8 +300,8 @@ def _move_axes(factor: Factor, tie: _Tie, domains: Mapping[CellAxis, Places]) ->
     for label in read:
         position = np.full(len(domains[label]) + 1, -1, dtype=np.intp)  # the last one is where no place is
         position[factor.places[label]] = np.arange(len(factor.places[label]))
-        positions.append(position[tie.label_places[label] if label in tie.label_places else tie.axes[label]])
+        positions.append(position[tie.label_places[label] if label in tie.label_places else tie.axis_places[label]])
     inside = np.all([position >= 0 for position in positions], axis=0)
     put = np.zeros((*tie.shape, *(len(factor.places[label]) for label in others)), dtype=np.int64)
     put[inside] = array[tuple(position[inside] for position in positions)]
-    return Factor({**tie.axes, **{label: factor.places[label] for label in others}}, put)
+    return Factor({**tie.axis_places, **{label: factor.places[label] for label in others}}, put)

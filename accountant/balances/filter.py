@@ -108,8 +108,8 @@ def find_headroom(
         if scope is not BalanceScope.PER_QUERY and (cap := caps[scope]) is not None
     )
     return Headroom(
-        own=room(_OWN_SCOPES),
-        shared=room(_SHARED_SCOPES),
+        analyst_room=room(_OWN_SCOPES),
+        shared_room=room(_SHARED_SCOPES),
         separates_analysts=limits.separates_analysts,
         balances=kept,
         uses_curve=left_of.choose_form(charge, limits).renyi is not None,
@@ -186,12 +186,12 @@ def _find_left(balances: Balances, charge: Charge, limits: Limits, knowledge: Kn
     keys_left = _find_keys_left(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
     if keys_left is not None and again.tables:
         keys_left = keys_left - again.bound_losses(charge.family, charge.cells)
-    of_unit = everybody.unit.add_question(again.unit.pure_nano, None)
+    of_unit = everybody.unit_loss.add_question(again.unit_loss.pure_nano, None)
     units = {
         scope: UnitRoom(loss, cap, caps.delta)
         for scope, loss, cap in (
             (BalanceScope.PER_UNIT, of_unit, caps.per_unit_nano if shared else None),
-            (BalanceScope.ANALYST_PER_UNIT, own.unit, caps.analyst_per_unit_nano),
+            (BalanceScope.ANALYST_PER_UNIT, own.unit_loss, caps.analyst_per_unit_nano),
         )
         if has_unit and cap is not None
     }

@@ -17,30 +17,31 @@ PathKey = tuple[str, str]
 class PathHead:
     """The newest state of one path: the reservation that committed it, and the one that continues it now.
 
-    `state` is the reservation that committed it, `taken_by` the one that continues it now. `origin` is the reservation
-    that drew its noise, as long as its refund counts. A path that was charged by a Rényi curve stays taken by its own
-    question for good. All of its noise was revealed at once, and the divergence of a refinement, given the revealed
-    values, is not bounded by the difference of two curves.
+    `committed_by` is the reservation that committed it, `continued_by` the one that continues it now. `drawn_by` is
+    the reservation that drew its noise, as long as its refund counts. A path that was charged by a Rényi curve stays
+    taken by its own question for good. All of its noise was revealed at once, and the divergence of a refinement,
+    given the revealed values, is not bounded by the difference of two curves.
     """
 
     table: str
-    state: str
-    questions: int
-    origin: str | None
-    taken_by: str | None = None
+    committed_by: str
+    question_count: int
+    drawn_by: str | None
+    continued_by: str | None = None
 
 
 @dataclass(slots=True)
 class Refund:
-    """The charge and cost of a question, kept while its paths may be continued. `heads` is the number of these paths.
+    """The charge and cost of a question, kept while its paths may be continued.
 
-    `held_by` are the open reservations that continue some of them. The refund does not count while there are any.
+    `path_count` is the number of these paths. `continuing_reservations` are the open reservations that continue some
+    of them. The refund does not count while there are any.
     """
 
     charge: Charge
     packed_loss: Spent
-    heads: int
-    held_by: set[str] = field(default_factory=set)
+    path_count: int
+    continuing_reservations: set[str] = field(default_factory=set)
 
     @staticmethod
     def from_loss(charge: Charge, spent: Spent, *, heads: int) -> "Refund":
@@ -67,31 +68,38 @@ class NoisePaths:
         """Return a copy. Changes of the copy do not change these paths."""
         return NoisePaths(
             heads={key: replace(head) for key, head in self.heads.items()},
-            refunds={origin: replace(refund, held_by=set(refund.held_by)) for origin, refund in self.refunds.items()},
+            refunds={
+                origin: replace(refund, continuing_reservations=set(refund.continuing_reservations))
+                for origin, refund in self.refunds.items()
+            },
         )
 
     def are_free(self, states: Iterable[PathState]) -> bool:
         """Return True if each path is in its given state and nobody continues it."""
         heads = [self._find_head(state) for state in states]
-        return all(head is not None and head.taken_by is None for head in heads)
+        return all(head is not None and head.continued_by is None for head in heads)
 
     def reserve(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
         """Mark the paths as continued by an open reservation. Return the refunds that stop counting because of that."""
         withdrawn = []
         for state in states:
             head = self.heads[state.identity, state.version]
-            head.taken_by = reservation
-            refund = self.refunds.get(head.origin or "")
+            head.continued_by = reservation
+            refund = self.refunds.get(head.drawn_by or "")
             if refund is not None:
-                if not refund.held_by:
+                if not refund.continuing_reservations:
                     withdrawn.append(refund)
-                refund.held_by.add(reservation)
+                refund.continuing_reservations.add(reservation)
         return withdrawn
 
     def find_withdrawn(self, states: Iterable[PathState]) -> list[Refund]:
         """Return the refunds that would stop counting if an open question continued the paths."""
-        origins = {head.origin or "" for state in states if (head := self._find_head(state)) is not None}
-        return [refund for origin, refund in self.refunds.items() if origin in origins and not refund.held_by]
+        origins = {head.drawn_by or "" for state in states if (head := self._find_head(state)) is not None}
+        return [
+            refund
+            for origin, refund in self.refunds.items()
+            if origin in origins and not refund.continuing_reservations
+        ]
 
     def give_back(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
         """Unmark the paths, since a reservation was released unused. Return the refunds that count again."""
@@ -99,11 +107,11 @@ class NoisePaths:
         for state in states:
             head = self._find_head(state)
             if head is not None:
-                head.taken_by = None
-                refund = self.refunds.get(head.origin or "")
-                if refund is not None and reservation in refund.held_by:
-                    refund.held_by.discard(reservation)
-                    if not refund.held_by:
+                head.continued_by = None
+                refund = self.refunds.get(head.drawn_by or "")
+                if refund is not None and reservation in refund.continuing_reservations:
+                    refund.continuing_reservations.discard(reservation)
+                    if not refund.continuing_reservations:
                         back.append(refund)
         return back
 
@@ -115,14 +123,16 @@ class NoisePaths:
         for state in states:
             head = self._find_head(state)
             if head is not None:
-                self.refunds.pop(head.origin or "", None)
+                self.refunds.pop(head.drawn_by or "", None)
                 self._remove(state.identity, state.version)
 
     def store(self, charge: Charge, reservation: str, spent: Spent, identities: Iterable[str]) -> None:
         """Record the paths that a question stored. `charge` is its reserved charge."""
         version = charge.family.version
         continued = () if charge.path_continuation is None else charge.path_continuation.paths
-        counts = {state.identity: head.questions for state in continued if (head := self._find_head(state)) is not None}
+        counts = {
+            state.identity: head.question_count for state in continued if (head := self._find_head(state)) is not None
+        }
         self.forget(continued)
         origin = reservation if charge.path_continuation is None and charge.renyi is None else None
         identities = tuple(identities)
@@ -130,10 +140,10 @@ class NoisePaths:
             self._remove(identity, version)
             self.heads[identity, version] = PathHead(
                 table=charge.family.table,
-                state=reservation,
-                questions=counts.get(identity, 0) + 1,
-                origin=origin,
-                taken_by=None if charge.renyi is None else reservation,
+                committed_by=reservation,
+                question_count=counts.get(identity, 0) + 1,
+                drawn_by=origin,
+                continued_by=None if charge.renyi is None else reservation,
             )
         if identities and origin is not None:
             self.refunds[origin] = Refund.from_loss(charge, spent, heads=len(identities))
@@ -143,7 +153,7 @@ class NoisePaths:
         for state in states:
             head = self._find_head(state)
             if head is not None:
-                head.questions += 1
+                head.question_count += 1
 
     def prune(self, table: str, version: str) -> None:
         """Remove a table's paths on one data version. Refunds that count at that moment count for good."""
@@ -153,12 +163,12 @@ class NoisePaths:
 
     def _find_head(self, state: PathState) -> PathHead | None:
         head = self.heads.get((state.identity, state.version))
-        return head if head is not None and head.state == state.reservation else None
+        return head if head is not None and head.committed_by == state.reservation else None
 
     def _remove(self, identity: str, version: str) -> None:
         head = self.heads.pop((identity, version), None)
-        refund = None if head is None else self.refunds.get(head.origin or "")
+        refund = None if head is None else self.refunds.get(head.drawn_by or "")
         if head is not None and refund is not None:
-            refund.heads -= 1
-            if refund.heads == 0:
-                del self.refunds[head.origin or ""]
+            refund.path_count -= 1
+            if refund.path_count == 0:
+                del self.refunds[head.drawn_by or ""]

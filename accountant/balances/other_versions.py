@@ -25,9 +25,9 @@ MOST_KEPT = 1 << 20
 class OtherTotal:
     """The total of those data versions that a check need not read one by one.
 
-    `largest_nano` is the largest loss of any record in versions without a fixed label. For the other versions, `tables`
-    has the largest losses as sums over fixed labels. `summed_partitions` are the partitions in these tables. A label is
-    fixed if it has no data version.
+    `largest_nano` is the largest loss of any record in versions without a fixed label. For the other versions,
+    `sums_by_partition` has the largest losses as sums over fixed labels. `summed_partitions` are the partitions in
+    these tables. A label is fixed if it has no data version.
     """
 
     largest_nano: int = 0

@@ -43,7 +43,7 @@ class Rehearsal:
     @property
     def unit_nano(self) -> int:
         """Return the loss of one unit, as a plain sum."""
-        return self._balances.shared.unit.pure_nano
+        return self._balances.shared.unit_loss.pure_nano
 
     def find_shortage(self, charge: Charge, limits: Limits) -> OverBudget | None:
         """Return the first balance that does not cover a charge now; None if it fits.
@@ -87,7 +87,9 @@ class Rehearsal:
         name = f"rehearsed {self.charge_count}"
         worst = _make_uniform(charge.own_amounts) if own is None else own
         if charge.path_continuation is not None:
-            worst = replace(worst, fresh=_make_uniform(charge.path_continuation.shared if fresh is None else fresh))
+            worst = replace(
+                worst, fresh=_make_uniform(charge.path_continuation.shared_loss if fresh is None else fresh)
+            )
         self._balances.apply(Reserved(name, _AT, charge))
         self._balances.apply(
             Committed(

@@ -44,8 +44,8 @@ def make_charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> Payloa
         payload["v"] = 2
         payload["continuing"] = {
             "paths": make_states_payload(charge.path_continuation.paths),
-            "shared": _make_amounts_payload(charge.path_continuation.shared),
-            "known": _make_amounts_payload(charge.path_continuation.known),
+            "shared": _make_amounts_payload(charge.path_continuation.shared_loss),
+            "known": _make_amounts_payload(charge.path_continuation.public_loss),
         }
     return payload
 
@@ -75,8 +75,8 @@ def parse_charge(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> C
         if continuing is None
         else PathContinuation(
             paths=parse_states(continuing["paths"]),
-            shared=Amounts(*continuing["shared"]),
-            known=Amounts(*continuing["known"]),
+            shared_loss=Amounts(*continuing["shared"]),
+            public_loss=Amounts(*continuing["known"]),
         ),
     )
 

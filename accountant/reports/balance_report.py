@@ -31,9 +31,9 @@ _FIRST_REPORT_MS = 600_000
 class FamilyBalance:
     """One family's keys. `spent_nano` is the family's own; `lost_nano` and `left_nano` count overlapping families too.
 
-    All are per key in the order of `list_keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate balance
-    if its worst case is at most `left_nano` of k. `cap_nano` is the cap of each key.
-    `limit` is the scope of the tightest balance, for the key with the least left: everybody's, or the analyst's own.
+    All are per key in the order of `list_keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate
+    balance if its worst case is at most `left_nano` of k. `cap_nano` is the cap of each key. `tightest_scope` is the
+    scope of the tightest balance, for the key with the least left: everybody's, or the analyst's own.
     """
 
     family: Family
@@ -42,7 +42,7 @@ class FamilyBalance:
     lost_nano: tuple[int, ...]
     left_nano: tuple[int, ...]
     cap_nano: int
-    limit: BalanceScope = BalanceScope.PER_PREDICATE
+    tightest_scope: BalanceScope = BalanceScope.PER_PREDICATE
 
     def list_keys(self) -> Iterator[tuple[str, ...]]:
         """Return every key ever charged in this family, one value per grouping column."""
@@ -76,27 +76,28 @@ class TableBalance:
 
 @dataclass(frozen=True, slots=True)
 class BudgetReport:
-    """Balances at one moment, of one budget window or of all `windows`.
+    """Balances at one moment, of one budget window or of all `window_count`.
 
-    The budget window was opened at `window_since` (None: it is the first). `unit_spent_nano` is the unit's balance, for
-    the limits' `delta` if they have one; `unit` has its parts. `unit_cap_nano` and `unit_left_nano` are None without a
-    cap. `unit_limit` is the scope of the balance with `unit_left_nano`. Reservations in `open` count at their worst
-    case. So do the windows of `monitors`, the runs that have not ended. Caps include grants. In one analyst's report,
-    the caps on a key and on a unit are the analyst's own where these are lower.
+    The budget window was opened at `window_opened_at` (None: it is the first). `unit_spent_nano` is the unit's
+    balance, for the limits' `delta` if they have one; `unit_loss` has its parts. `unit_cap_nano` and `unit_left_nano`
+    are None without a cap. `tightest_unit_scope` is the scope of the balance with `unit_left_nano`. Reservations in
+    `open_reservations` count at their worst case. So do the windows of `running_monitors`, the runs that have not
+    ended. Caps include grants. In one analyst's report, the caps on a key and on a unit are the analyst's own where
+    these are lower.
     """
 
     families: tuple[FamilyBalance, ...]
     tables: tuple[TableBalance, ...]
     analysts: tuple[AnalystBalance, ...]
     unit_spent_nano: int
-    unit: UnitLoss
+    unit_loss: UnitLoss
     unit_cap_nano: int | None
     unit_left_nano: int | None
-    unit_limit: BalanceScope
-    open: tuple[Reservation, ...]
-    monitors: tuple[MonitorRun, ...]
-    windows: int
-    window_since: datetime | None
+    tightest_unit_scope: BalanceScope
+    open_reservations: tuple[Reservation, ...]
+    running_monitors: tuple[MonitorRun, ...]
+    window_count: int
+    window_opened_at: datetime | None
 
 
 @dataclass(slots=True)
@@ -108,8 +109,8 @@ class Tally:
     """
 
     balances: Balances = field(init=False)
-    windows: list[datetime] = field(default_factory=list)
-    questions: Counter[str] = field(default_factory=Counter)
+    window_starts: list[datetime] = field(default_factory=list)
+    questions_by_analyst: Counter[str] = field(default_factory=Counter)
 
     covers_all_windows: bool = False
 
@@ -120,9 +121,9 @@ class Tally:
         """Continue by one event."""
         self.balances.apply(event)
         if isinstance(event, WindowOpened):
-            self.windows.append(event.at)
+            self.window_starts.append(event.at)
         if isinstance(event, Reserved):
-            self.questions[event.charge.analyst] += 1
+            self.questions_by_analyst[event.charge.analyst] += 1
 
 
 def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = assume_nothing) -> BudgetReport:
@@ -131,30 +132,34 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
     For one analyst, only that analyst's losses are spent. The rest is the smaller one of the shared and the own
     balance. Other analysts' losses are not shown. `knowledge` gives the public dependencies between columns.
     """
-    balances, questions, windows = tally.balances, tally.questions, tally.windows
+    balances, questions, windows = tally.balances, tally.questions_by_analyst, tally.window_starts
     account = balances.shared if analyst is None else balances.find_account(analyst)
     unit_left, unit_limit = _find_unit_left(balances, limits, analyst=analyst)
     return BudgetReport(
         families=tuple(_list_family_balances(balances, account, limits, knowledge, analyst=analyst)),
         tables=tuple(_list_table_balances(balances, account, limits, analyst=analyst)),
         analysts=tuple(
-            AnalystBalance(name, questions[name], find_most_spent(own, knowledge), own.unit.find_balance(limits.delta))
+            AnalystBalance(
+                name, questions[name], find_most_spent(own, knowledge), own.unit_loss.find_balance(limits.delta)
+            )
             for name, own in sorted(balances.analysts.items())
             if analyst in (None, name)
         ),
-        unit_spent_nano=account.unit.find_balance(limits.delta),
-        unit=account.unit,
+        unit_spent_nano=account.unit_loss.find_balance(limits.delta),
+        unit_loss=account.unit_loss,
         unit_cap_nano=_find_unit_cap(balances, limits, analyst=analyst),
         unit_left_nano=unit_left,
-        unit_limit=unit_limit,
-        open=tuple(item for item in balances.list_open_questions() if analyst in (None, item.charge.analyst)),
-        monitors=tuple(
+        tightest_unit_scope=unit_limit,
+        open_reservations=tuple(
+            item for item in balances.list_open_questions() if analyst in (None, item.charge.analyst)
+        ),
+        running_monitors=tuple(
             balances.monitors.make_run(one)
             for one in balances.monitors.list_unended()
             if analyst in (None, one.charge.analyst)
         ),
-        windows=len(windows) + 1,
-        window_since=windows[-1] if windows and not tally.covers_all_windows else None,
+        window_count=len(windows) + 1,
+        window_opened_at=windows[-1] if windows and not tally.covers_all_windows else None,
     )
 
 
@@ -241,7 +246,7 @@ def _list_family_balances(
             lost_nano=tuple(lost.reshape(-1).tolist()),
             left_nano=tuple(np.maximum(left, 0).reshape(-1).tolist()),
             cap_nano=cap,
-            limit=limit,
+            tightest_scope=limit,
         )
 
 
@@ -272,10 +277,10 @@ def _find_unit_left(balances: Balances, limits: Limits, *, analyst: str | None) 
     caps = apply_grants(limits, balances.grants.values(), table=None, analyst=analyst)
     left = []
     if caps.per_unit_nano is not None:
-        spent = _choose_account(balances, limits, analyst=analyst).unit.find_balance(limits.delta)
+        spent = _choose_account(balances, limits, analyst=analyst).unit_loss.find_balance(limits.delta)
         left.append((caps.per_unit_nano - spent, BalanceScope.PER_UNIT))
     if analyst is not None and caps.analyst_per_unit_nano is not None:
-        spent = balances.find_account(analyst).unit.find_balance(limits.delta)
+        spent = balances.find_account(analyst).unit_loss.find_balance(limits.delta)
         left.append((caps.analyst_per_unit_nano - spent, BalanceScope.ANALYST_PER_UNIT))
     if not left:
         return None, BalanceScope.PER_UNIT

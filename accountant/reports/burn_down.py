@@ -27,7 +27,7 @@ class SpentSoFar:
     """The loss of somebody up to a moment, in 1e-9 epsilon: on the key that lost most, and on one unit."""
 
     at: datetime
-    most_nano: int
+    largest_key_nano: int
     unit_nano: int
 
 
@@ -83,7 +83,7 @@ class BurnDownReporter:
             names = (EVERYBODY, *sorted(self._tally.balances.analysts))
             return BurnDown(
                 lines=tuple(self._make_line(name, moments, limits) for name in names),
-                windows=tuple(self._tally.windows),
+                windows=tuple(self._tally.window_starts),
             )
 
     def _make_line(self, name: str, moments: Sequence[dict[str, SpentSoFar]], limits: Limits) -> BurnDownLine:
@@ -126,4 +126,4 @@ class BurnDownReporter:
         return found
 
     def _find_spent(self, account: Account, at: datetime, limits: Limits) -> SpentSoFar:
-        return SpentSoFar(at, find_most_spent(account, self._knowledge), account.unit.find_balance(limits.delta))
+        return SpentSoFar(at, find_most_spent(account, self._knowledge), account.unit_loss.find_balance(limits.delta))

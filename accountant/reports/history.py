@@ -23,25 +23,26 @@ class AskedQuestion:
 
     `status` is open (stays spent), committed, read (a stored answer, noise paths, or a monitor), released, or settled
     (by an owner, at its worst case). A monitor's reservation is standing while the monitor runs or is paused, and then
-    ended. `monitor` is its name. `most` is its cost to the key that lost most and to a unit, once it has ended.
+    ended. `monitor` is its name. `largest_losses` is its cost to the key that lost most and to a unit, once it has
+    ended.
 
-    `spent` is the ex-post cost once the question is committed or read. `reads` is the reservation whose answer it read.
-    `window` is the number, from 1, of the budget window it was reserved in. `settled_by` and `settled_why` are an
-    owner's words. `wording` is None for questions older than the keeping of texts.
+    `spent` is the ex-post cost once the question is committed or read. `read_reservation` is the reservation whose
+    answer it read. `window_number` is the number, from 1, of the budget window it was reserved in. `settled_by` and
+    `settled_why` are an owner's words. `wording` is None for questions older than the keeping of texts.
     """
 
-    at: datetime
+    asked_at: datetime
     charge: Charge
     status: str
     spent: Spent | None = None
     reservation: str = ""
-    reads: str | None = None
-    window: int = 1
+    read_reservation: str | None = None
+    window_number: int = 1
     settled_by: str | None = None
     settled_why: str | None = None
     wording: Wording | None = None
     monitor: str | None = None
-    most: Amounts | None = None
+    largest_losses: Amounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Page:
     """Some questions, the newest first, and how many older ones there are."""
 
     questions: tuple[AskedQuestion, ...]
-    older: int
+    older_count: int
 
 
 def list_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[AskedQuestion, ...]:
@@ -61,11 +62,16 @@ def list_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[Ask
             case Reserved(reservation=reservation, at=at, charge=charge, wording=wording):
                 if analyst in (None, charge.analyst):
                     asked[reservation] = AskedQuestion(
-                        at=at, charge=charge, status="open", reservation=reservation, window=window, wording=wording
+                        asked_at=at,
+                        charge=charge,
+                        status="open",
+                        reservation=reservation,
+                        window_number=window,
+                        wording=wording,
                     )
             case Committed(reservation=reservation, spent=spent, reads=reads) if reservation in asked:
                 status = "committed" if asked[reservation].charge.shared else "read"
-                asked[reservation] = replace(asked[reservation], status=status, spent=spent, reads=reads)
+                asked[reservation] = replace(asked[reservation], status=status, spent=spent, read_reservation=reads)
             case Released(reservation=reservation) if reservation in asked:
                 asked[reservation] = replace(asked[reservation], status="released")
             case Settled(reservation=reservation, by=by, why=why, untouched=untouched) if reservation in asked:
@@ -74,7 +80,7 @@ def list_questions(events: Iterable[Event], *, analyst: str | None) -> tuple[Ask
             case MonitorStarted(run=run, monitor=monitor) if run in asked:
                 asked[run] = replace(asked[run], status="standing", monitor=monitor)
             case MonitorEnded(run=run, spent=most) if run in asked:
-                asked[run] = replace(asked[run], status="ended", most=most)
+                asked[run] = replace(asked[run], status="ended", largest_losses=most)
             case WindowOpened():
                 window += 1
             case _:

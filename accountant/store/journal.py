@@ -172,9 +172,9 @@ class Journal:
         if mark is None or mark in (self._held, NOTHING):
             return
         number, newest_hash = transaction.newest
-        found = newest_hash if mark.number == number else transaction.find_hash(mark.number)
-        if found != mark.hash:
-            raise LedgerBehind(known=mark.number, newest=number)
+        found = newest_hash if mark.event_number == number else transaction.find_hash(mark.event_number)
+        if found != mark.event_hash:
+            raise LedgerBehind(known=mark.event_number, newest=number)
         self._held = mark
 
     def _advance(self, mark: Mark) -> None:
@@ -227,7 +227,7 @@ class Journal:
         for snapshot in transaction.read_snapshots():
             with suppress(LedgerUnavailable):
                 self._balances = unpack_balances(open_snapshot(snapshot))
-                self._last_id = self._snapshot_id = snapshot.event
+                self._last_id = self._snapshot_id = snapshot.event_number
                 self._last_hash = snapshot.hash
                 return
 

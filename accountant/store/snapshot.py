@@ -42,7 +42,7 @@ def pack_balances(balances: Balances) -> bytes:
         "open": [writer.write_reservation(item) for item in balances.open_reservations.values()],
         "held": [[*key, reservation] for key, reservation in balances.paid_answers.items()],
         "heads": [
-            [*key, head.table, head.state, head.questions, head.origin, head.taken_by]
+            [*key, head.table, head.committed_by, head.question_count, head.drawn_by, head.continued_by]
             for key, head in balances.paths.heads.items()
         ],
         "path_refunds": [[name, writer.write_refund(refund)] for name, refund in balances.paths.refunds.items()],
@@ -96,9 +96,9 @@ class _SnapshotWriter:
                 ]
                 for table, partitions in account.tables.items()
             ],
-            "unit_nano": account.unit.pure_nano,
-            "unit_in_curve_nano": account.unit.in_curve_nano,
-            "unit_curve": list(account.unit.curve),
+            "unit_nano": account.unit_loss.pure_nano,
+            "unit_in_curve_nano": account.unit_loss.in_curve_nano,
+            "unit_curve": list(account.unit_loss.curve),
             "table_nano": list(account.table_nano.items()),
         }
 
@@ -118,8 +118,8 @@ class _SnapshotWriter:
         return {
             "charge": self.write_charge(refund.charge),
             "spent": self.write_spent(refund.spent),  # not as it is kept: what zlib writes is not the same everywhere
-            "heads": refund.heads,
-            "held_by": sorted(refund.held_by),
+            "heads": refund.path_count,
+            "held_by": sorted(refund.continuing_reservations),
         }
 
     def write_spent(self, spent: Spent) -> list[int | None]:
@@ -192,7 +192,7 @@ class _SnapshotReader:
 
     def read_account(self, document: Json) -> Account:
         unit = UnitLoss(document["unit_nano"], document["unit_in_curve_nano"], tuple(document["unit_curve"]))
-        account = Account(unit=unit, table_nano=dict(document["table_nano"]))
+        account = Account(unit_loss=unit, table_nano=dict(document["table_nano"]))
         for table, partitions in document["tables"]:
             account.tables[table] = {
                 tuple(CellAxis(*label) for label in partition): self.read_sums(axes, blob)
@@ -216,7 +216,7 @@ class _SnapshotReader:
     def read_refund(self, document: Json) -> Refund:
         charge = parse_charge(document["charge"], self.domains)
         refund = Refund.from_loss(charge, self.read_spent(document["spent"]), heads=document["heads"])
-        refund.held_by.update(document["held_by"])
+        refund.continuing_reservations.update(document["held_by"])
         return refund
 
     def read_spent(self, document: list[Any]) -> Spent:

@@ -48,7 +48,7 @@ _EVENTS_FROM = (
 class Snapshot:
     """The stored balances after one event: its number and hash, and the balances' bytes with their SHA-256."""
 
-    event: int
+    event_number: int
     hash: str
     digest: str
     body: bytes = field(repr=False)
@@ -391,7 +391,7 @@ class Transaction:
         self._connection.execute(
             ledger_tables.SNAPSHOTS.insert(),
             {
-                "event": snapshot.event,
+                "event": snapshot.event_number,
                 "hash": snapshot.hash,
                 "digest": snapshot.digest,
                 "body": snapshot.body,

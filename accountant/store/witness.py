@@ -25,8 +25,8 @@ _LINE_BYTES = len(f"{0:020} {GENESIS} {'0' * _CHECKED}\n")
 class Mark:
     """Number and hash of an event that was durable; 0 and `GENESIS` before the first one."""
 
-    number: int
-    hash: str
+    event_number: int
+    event_hash: str
 
 
 NOTHING = Mark(0, GENESIS)
@@ -118,7 +118,7 @@ def _split(content: bytes) -> tuple[bytes, bytes]:
 
 
 def _format(mark: Mark) -> bytes:
-    told = f"{mark.number:020} {mark.hash}"
+    told = f"{mark.event_number:020} {mark.event_hash}"
     return f"{told} {digest(told.encode())[:_CHECKED]}\n".encode()
 
 

@@ -44,7 +44,7 @@ class PathSizes:
 
     table: str
     version: str
-    states: int
+    state_count: int
     size_bytes: int
 
 

@@ -43,7 +43,7 @@ def _verify(transaction: Transaction, kept: Balances) -> int:
     found = read_all_events(transaction)
     _check_keys(transaction, [record for record, _ in found])
     events = [event for _, event in found]
-    snapshots = {snapshot.event: snapshot for snapshot in transaction.read_all_snapshots()}
+    snapshots = {snapshot.event_number: snapshot for snapshot in transaction.read_all_snapshots()}
     if any(found[number - 1 : number] == [] for number in snapshots):
         raise LedgerUnavailable("stored balances are those of an event that is not there")
     reserved = [event.reservation for event in events if isinstance(event, Reserved)]

@@ -50,7 +50,7 @@ def watch_beside(by_look: Integers, *, cut: int, tolerance: int) -> tuple[Watche
         sensitivities=(1,),
         exposures=expose_all_at_once(1),
         regimes=(Regime.GROWING,),
-        leasts=(0,),
+        least_values=(0,),
         looks=by_look.shape[1],
         fnr=FNR,
         fpr=FPR,

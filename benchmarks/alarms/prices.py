@@ -52,5 +52,5 @@ def list_ways(window: WatchedWindow) -> tuple[PricedWay, ...]:
 def describe_windows() -> Iterator[str]:
     """A line for each kind of window."""
     for window in WINDOWS:
-        told = (f"{one.way.value} {one.price:.1f} (clears in {one.clearing})" for one in list_ways(window))
+        told = (f"{one.way.value} {one.price:.1f} (clears in {one.clearing_looks})" for one in list_ways(window))
         yield f"{window.length:7}{window.hop:7}  {', '.join(told)}"

@@ -59,7 +59,7 @@ def make_task(*, looks: int, cut: int, tolerance: int) -> AlarmTask:
         fnr=FNR,
         fpr=FPR,
         regime=Regime.GROWING,
-        least=0,
+        least_value=0,
     )
 
 

@@ -122,8 +122,8 @@ def compute_measures(formula: Formula, aggregates: Integers, outcome: Outcome) -
             "fnr": rates.fnr,
             "fpr": rates.fpr,
             "fpr_contract": rates.fpr_beyond_tolerance,
-            "missed": float(rates.missed),
-            "false_positives": float(rates.wrong),
+            "missed": float(rates.missed_positives),
+            "false_positives": float(rates.wrong_negatives),
         }
     return found
 
@@ -149,7 +149,7 @@ def sum_runs(
         runs=runs,
         keys=case.aggregates.shape[1],
         positives=truth.positives,
-        beyond=truth.beyond,
+        beyond=truth.relaxed_negatives,
         worst_case=worst_case,
         denied=sum(outcome.denied for outcome in outcomes) / max(runs, 1),
         refused=refused,

@@ -204,7 +204,9 @@ def _find_told(groups: Integers, found: Counts) -> float:
 
 
 def _make_criterion(retention: float, values: int, *, within: float = WITHIN, exact: bool = False) -> Criterion:
-    return Criterion(retention=retention, values=values, relative_error=within, least_tail=UNSURE, exact=exact)
+    return Criterion(
+        retention=retention, value_count=values, relative_error=within, least_tail=UNSURE, uses_exact_tails=exact
+    )
 
 
 def _perturb(groups: Integers, retention: float) -> Publish:

@@ -32,7 +32,7 @@ from benchmarks.streams.sliding import FNR, FPR, release_window_sums
 from mechanisms.formula import AnyOf, Booleans, Cut, Integers
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import DecisionTask, Unachievable
-from mechanisms.standing.close import DecidedAtClose, decide_at_close
+from mechanisms.standing.close import StandingDecision, decide_at_close
 from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.seeded_noise import SeededNoise
 
@@ -95,7 +95,7 @@ def measure_low_signals(watched: Watched, block_sums: dict[int, Floats]) -> Iter
         yield from _close_rows(watched, f"sums below {delta} in {window}", window, total, literals, most=_WIDEST)
 
 
-def calibrate_close(epsilon: Fraction, literals: tuple[Cut, ...], *, most: int) -> DecidedAtClose | None:
+def calibrate_close(epsilon: Fraction, literals: tuple[Cut, ...], *, most: int) -> StandingDecision | None:
     """Keyhole's one-shot test of the least tolerance that epsilon pays for; None if that is `most` or more.
 
     Of several literals one has to hold.

@@ -45,7 +45,7 @@ class WindowSums:
 
     def look(self, tick: Tick[PegasusState]) -> None:
         """The latest groups' sizes, and their medians by now."""
-        self._sizes.append([len(state.noisy) for state in tick.states])
+        self._sizes.append([len(state.noisy_counts) for state in tick.states])
         self._medians.append([float(estimate) for estimate in tick.estimates])
 
     def get_sums(self, window: int) -> Floats:

@@ -55,7 +55,7 @@ class AlarmTask:
     fnr: float
     fpr: float
     regime: Regime
-    least: int | None
+    least_value: int | None
 
     def __post_init__(self) -> None:
         """Raise ValueError for a parameter outside its range."""
@@ -69,15 +69,16 @@ class AlarmTask:
 class AlarmCalibration:
     """The calibration of an alarm, fixed before any data is touched.
 
-    A value is weighed by its steps above `floor`. Values below `floor` count as `floor`. The secret threshold is a
-    multiple of `unit`. `loss` bounds the loss of one privacy unit by one window, or by two epochs of a sliding window.
-    `worst_case_epsilon` is `loss` rounded up. `fnr` and `fpr` are the guaranteed error rates.
+    A value is weighed by its steps above `lowest_value`. Values below `lowest_value` count as `lowest_value`. The
+    secret threshold is a multiple of `threshold_step`. `loss` bounds the loss of one privacy unit by one window, or by
+    two epochs of a sliding window. `worst_case_epsilon` is `loss` rounded up. `fnr` and `fpr` are the guaranteed error
+    rates.
     """
 
     task: AlarmTask
     rate: Fraction
-    floor: int
-    unit: int
+    lowest_value: int
+    threshold_step: int
     loss: Fraction
     worst_case_epsilon: float
     fnr: float
@@ -152,8 +153,8 @@ def fit_alarm(task: AlarmTask, *, rate: Fraction) -> AlarmCalibration:
     return AlarmCalibration(
         task=task,
         rate=rate,
-        floor=floor,
-        unit=unit,
+        lowest_value=floor,
+        threshold_step=unit,
         loss=loss,
         worst_case_epsilon=round_up_to_float(loss),
         fnr=round_up_to_float(missed),
@@ -169,11 +170,11 @@ def _choose_floor(task: AlarmTask, rate: Fraction) -> int:
     """
     if task.regime is not Regime.SLIDING:
         return task.cut - task.tolerance - math.ceil((math.log(task.looks) + _NEGLIGIBLE) / rate)
-    if task.least is None or task.least > task.cut - task.tolerance:
+    if task.least_value is None or task.least_value > task.cut - task.tolerance:
         raise Unachievable("an alarm on a sliding window needs to know a value that it never falls below")
-    if rate * (task.cut + 1 - task.least) > _MOST_NATS:
+    if rate * (task.cut + 1 - task.least_value) > _MOST_NATS:
         raise Unachievable("this tolerance is too small a part of the threshold for an alarm on a sliding window")
-    return task.least
+    return task.least_value
 
 
 def _round_up(rate: float) -> Fraction:

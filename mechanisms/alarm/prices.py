@@ -6,7 +6,7 @@ Alarms promise this `fpr` for all looks of a window together, the other ways for
 tolerances of some dozen units and more, at which integer noise is as good as continuous noise. Below, the ways other
 than alarms cost less than these prices.
 
-An alert is cleared at the next look, or it stays until its window closes. `clearing` counts these looks.
+An alert is cleared at the next look, or it stays until its window closes. `clearing_looks` counts these looks.
 """
 
 import math
@@ -67,7 +67,7 @@ class PricedWay:
 
     way: Way
     price: float
-    clearing: int
+    clearing_looks: int
     regime: Regime | None
     is_per_look: bool
 
@@ -105,15 +105,15 @@ def price_ways(
             priced.append(_answer_each_look(Way.TICK_NOISE, price_tick_noise(length=length, **at)))
             price, block = price_block_noise(length=length, **at)
             priced += [_answer_each_look(Way.BLOCK_NOISE, price)] * (block > 1)
-    return tuple(sorted((one for one in priced if one.clearing <= clearing), key=lambda one: one.price))
+    return tuple(sorted((one for one in priced if one.clearing_looks <= clearing), key=lambda one: one.price))
 
 
 def _answer_each_look(way: Way, price: float) -> PricedWay:
-    return PricedWay(way=way, price=price, clearing=0, regime=None, is_per_look=True)
+    return PricedWay(way=way, price=price, clearing_looks=0, regime=None, is_per_look=True)
 
 
 def _leave_standing(way: Way, price: float, clearing: int, regime: Regime) -> PricedWay:
-    return PricedWay(way=way, price=price, clearing=clearing, regime=regime, is_per_look=False)
+    return PricedWay(way=way, price=price, clearing_looks=clearing, regime=regime, is_per_look=False)
 
 
 def price_at_close(*, fnr: float, fpr: float) -> float:
@@ -212,9 +212,9 @@ def _count_most_nodes(looks: int, degree: int, levels: int) -> int:
 class _NoiseSum:
     """The numbers of ticks and blocks that make up a window, and the ticks' part of the loss."""
 
-    ticks: int
-    blocks: int
-    part: float
+    tick_count: int
+    block_count: int
+    loss_share_of_ticks: float
 
 
 def _find_worst_sum(length: int, block: int) -> tuple[float, _NoiseSum]:
@@ -238,9 +238,13 @@ def _find_worst_sum(length: int, block: int) -> tuple[float, _NoiseSum]:
         variances = ticks / part**2 + blocks / (1.0 - part) ** 2
         best = np.argmin(variances, axis=0)
         worst = int(np.argmax(variances[best, end]))
-        made = _NoiseSum(ticks=int(ticks[best[worst], worst]), blocks=int(blocks[best[worst], worst]), part=part)
+        made = _NoiseSum(
+            tick_count=int(ticks[best[worst], worst]),
+            block_count=int(blocks[best[worst], worst]),
+            loss_share_of_ticks=part,
+        )
         found.append((float(variances[best[worst], worst]), made))
-        part = _split_loss(made.ticks, made.blocks)
+        part = _split_loss(made.tick_count, made.block_count)
     return min(found)
 
 
@@ -251,5 +255,8 @@ def _split_loss(ticks: float, blocks: float) -> float:
 
 
 def _price_sum(made: _NoiseSum, *, fnr: float, fpr: float) -> float:
-    ratio = made.part / (1.0 - made.part)  # of the scales: less loss is more noise
-    return add_quantiles(fnr=fnr, fpr=fpr, fine=made.ticks, coarse=made.blocks, ratio=ratio) / made.part
+    ratio = made.loss_share_of_ticks / (1.0 - made.loss_share_of_ticks)  # of the scales: less loss is more noise
+    return (
+        add_quantiles(fnr=fnr, fpr=fpr, fine=made.tick_count, coarse=made.block_count, ratio=ratio)
+        / made.loss_share_of_ticks
+    )

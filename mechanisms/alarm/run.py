@@ -39,16 +39,17 @@ _FAIR = Fraction(1, 2)  # the chance of each digit
 class AlarmState:
     """One key's alarm in one window, between looks.
 
-    `uniform` has the first `digits` binary digits of the secret number. `total` is the sum of the weights of all looks
-    so far. `highest` is the most steps that were counted, or 0 if the regime does not use it. `last_look` is the number
-    of the last look, counted from 1. `rang_at` is the look at which the alarm rang, or 0 if it has not rung. The first
-    four fields are zero after it rang, so that no secret is kept. `repr` shows none of these four.
+    `secret_digits` has the first `digit_count` binary digits of the secret number. `total_weight` is the sum of the
+    weights of all looks so far. `highest_steps` is the most steps that were counted, or 0 if the regime does not use
+    it. `last_look` is the number of the last look, counted from 1. `rang_at` is the look at which the alarm rang, or 0
+    if it has not rung. The first four fields are zero after it rang, so that no secret is kept. `repr` shows none of
+    these four.
     """
 
-    uniform: int = field(repr=False)
-    digits: int = field(repr=False)
-    total: int = field(repr=False)
-    highest: int = field(repr=False)
+    secret_digits: int = field(repr=False)
+    digit_count: int = field(repr=False)
+    total_weight: int = field(repr=False)
+    highest_steps: int = field(repr=False)
     last_look: int
     rang_at: int
 
@@ -59,7 +60,7 @@ class AlarmState:
         >>> state.rang_at, state.to_integers()
         (5, (0, 0, 0, 0, 7, 5))
         """
-        return self.uniform, self.digits, self.total, self.highest, self.last_look, self.rang_at
+        return self.secret_digits, self.digit_count, self.total_weight, self.highest_steps, self.last_look, self.rang_at
 
     @staticmethod
     def from_integers(integers: Sequence[int]) -> "AlarmState":
@@ -71,7 +72,7 @@ class AlarmState:
         if len(integers) != len(AlarmState.__slots__) or min(integers) < 0:
             raise ValueError("an alarm's state is six whole numbers, none negative")
         state = AlarmState(*integers)
-        drawn = state.digits >= FIRST_DIGITS and state.uniform >> state.digits == 0
+        drawn = state.digit_count >= FIRST_DIGITS and state.secret_digits >> state.digit_count == 0
         silent = state.rang_at > 0 and not any(integers[:4])
         if state.rang_at > state.last_look or not (silent or (drawn and state.rang_at == 0)):
             raise ValueError("an alarm has a secret number until it rings, and none afterwards")
@@ -86,7 +87,9 @@ def draw_alarms(*, keys: int, noise: Noise) -> tuple[AlarmState, ...]:
     Guarantee: independent uniform numbers, exact (docs/proofs/alarm.md).
     """
     return tuple(
-        AlarmState(uniform=uniform, digits=FIRST_DIGITS, total=0, highest=0, last_look=0, rang_at=0)
+        AlarmState(
+            secret_digits=uniform, digit_count=FIRST_DIGITS, total_weight=0, highest_steps=0, last_look=0, rang_at=0
+        )
         for uniform in _draw_digits(keys, FIRST_DIGITS, noise)
     )
 
@@ -139,7 +142,9 @@ def compute_chances_by_look(calibration: AlarmCalibration, values: Sequence[int]
         steps = _count_steps(calibration, value, highest)
         highest = steps if calibration.task.regime is Regime.GROWING else 0
         total += compute_weight(calibration.rate, min(steps, _limit_weighed_steps(calibration)))
-        chances.append(shape.compute_chance(total, calibration.unit, bits=FURTHER_DIGITS) / 2.0**FURTHER_DIGITS)
+        chances.append(
+            shape.compute_chance(total, calibration.threshold_step, bits=FURTHER_DIGITS) / 2.0**FURTHER_DIGITS
+        )
     return tuple(chances)
 
 
@@ -148,12 +153,12 @@ def _count_steps(calibration: AlarmCalibration, value: int, highest: int) -> int
 
     If values cannot fall, a lower value counts as the highest before.
     """
-    return max(0, value - calibration.floor, highest)
+    return max(0, value - calibration.lowest_value, highest)
 
 
 def _limit_weighed_steps(calibration: AlarmCalibration) -> int:
     """Return the most steps that are weighed at first. An alarm with a higher value has almost surely rung."""
-    return calibration.task.cut + 1 - calibration.floor + ceil(_CERTAIN / calibration.rate)
+    return calibration.task.cut + 1 - calibration.lowest_value + ceil(_CERTAIN / calibration.rate)
 
 
 def _look_at_value(
@@ -167,11 +172,11 @@ def _look_at_value(
     noise: Noise,
 ) -> AlarmState:
     """Return one key's state after a look. At most `most` steps of its value are weighed at first."""
-    steps = _count_steps(calibration, value, state.highest)
-    uniform, digits = state.uniform, state.digits
+    steps = _count_steps(calibration, value, state.highest_steps)
+    uniform, digits = state.secret_digits, state.digit_count
     while True:
         counted = min(steps, most)
-        total = state.total + weigh(counted)
+        total = state.total_weight + weigh(counted)
         uniform, digits, rings = _decide_ring(calibration, uniform, digits, total, noise)
         if rings:
             return _make_rung_state(look, rang_at=look)
@@ -180,12 +185,14 @@ def _look_at_value(
         # a value far above the cut is weighed by more only if less has left the alarm silent
         most *= 2
     highest = steps if calibration.task.regime is Regime.GROWING else 0
-    return AlarmState(uniform=uniform, digits=digits, total=total, highest=highest, last_look=look, rang_at=0)
+    return AlarmState(
+        secret_digits=uniform, digit_count=digits, total_weight=total, highest_steps=highest, last_look=look, rang_at=0
+    )
 
 
 def _make_rung_state(look: int, *, rang_at: int) -> AlarmState:
     """Return an alarm that has rung, without its secret digits."""
-    return AlarmState(uniform=0, digits=0, total=0, highest=0, last_look=look, rang_at=rang_at)
+    return AlarmState(secret_digits=0, digit_count=0, total_weight=0, highest_steps=0, last_look=look, rang_at=rang_at)
 
 
 def _decide_ring(
@@ -197,7 +204,7 @@ def _decide_ring(
     """
     shape = calibration.task.regime.shape
     while True:
-        chance = shape.compute_chance(total, calibration.unit, bits=digits)
+        chance = shape.compute_chance(total, calibration.threshold_step, bits=digits)
         if uniform != chance:
             return uniform, digits, uniform < chance
         (more,) = _draw_digits(1, FURTHER_DIGITS, noise)

@@ -101,8 +101,8 @@ class _Block(NamedTuple):
     """Some rows, cut to the variables that they have, with the places of both."""
 
     rows: Floats
-    own: slice
-    about: slice
+    row_places: slice
+    variable_places: slice
 
 
 class _Place(NamedTuple):

@@ -56,15 +56,15 @@ class Shares:
 class Objective:
     """The loss that is minimised, and its contract.
 
-    `formulas` are those with literals. Each may use the whole of both rates. `used` lists their functionals.
-    `exposures` are the parts by which one unit changes these functionals at once, in the order of `used`. The loss is
-    the largest sum, over exposures, of epsilons times parts. `is_tied` if the loss depends only on the smaller of the
-    two shares, as TSLM's does.
+    `formulas` are those with literals. Each may use the whole of both rates. `used_functionals` lists their
+    functionals. `exposures` are the parts by which one unit changes these functionals at once, in the order of
+    `used_functionals`. The loss is the largest sum, over exposures, of epsilons times parts. `is_tied` if the loss
+    depends only on the smaller of the two shares, as TSLM's does.
     """
 
     formulas: tuple[Formula, ...]
-    used: tuple[int, ...]
-    functionals: int
+    used_functionals: tuple[int, ...]
+    functional_count: int
     exposures: tuple[Exposure, ...]
     loss: LossCurve
     fnr: float
@@ -150,7 +150,7 @@ def apportion_by_trees(objective: Objective) -> Shares:
     """
     if objective.has_closed_form:
         return _apportion_read_once(objective)
-    nothing = np.zeros((0, len(objective.used)))
+    nothing = np.zeros((0, len(objective.used_functionals)))
     return _apportion_under_trees(objective, objective.formulas, nothing, nothing)
 
 
@@ -177,7 +177,9 @@ def _apportion_under_trees(
     ]
     counted = Counter(cut.functional for tree in trees for cut in list_literals(tree))
     repeated = tuple(functional for functional, count in counted.items() if count > 1)[:_MOST_REPEATED]
-    shares = Shares(fnr=(objective.fnr,) * objective.functionals, fpr=(objective.fpr,) * objective.functionals)
+    shares = Shares(
+        fnr=(objective.fnr,) * objective.functional_count, fpr=(objective.fpr,) * objective.functional_count
+    )
     excess = 1.0
     effort, point = _ROUGH_EFFORT, None
     for _ in range(_MOST_ROWS):
@@ -217,9 +219,9 @@ class _Side:
         """Add the constraint that the shares of these leaves' functionals sum to the bound at most."""
         counts = tuple(sorted(Counter(leaves).items()))
         if counts not in self.rows:
-            row = np.zeros(len(objective.used))
+            row = np.zeros(len(objective.used_functionals))
             for functional, count in counts:
-                row[objective.used.index(functional)] = count
+                row[objective.used_functionals.index(functional)] = count
             self.rows[counts] = row / self.bound
 
 
@@ -247,18 +249,18 @@ def _list_bounding_parts(formula: Formula, *, is_fnr: bool) -> tuple[Formula, ..
 
 
 def _stack_rows(rows: Mapping[_Leaves, Floats], objective: Objective) -> Floats:
-    return np.array(list(rows.values())) if rows else np.zeros((0, len(objective.used)))
+    return np.array(list(rows.values())) if rows else np.zeros((0, len(objective.used_functionals)))
 
 
 def _build_matrix(
     objective: Objective, constraints: Sequence[Constraint], weigh: Callable[[int, int], float], least: float
 ) -> Floats:
-    rows = np.zeros((len(constraints), len(objective.used)))
+    rows = np.zeros((len(constraints), len(objective.used_functionals)))
     for row, constraint in zip(rows, constraints, strict=True):
         for part in constraint.parts:
             weighed = [sum(weigh(part.functional, d) for d in scenario) for scenario in part.scenarios]
-            row[objective.used.index(part.functional)] = max(least, *weighed)
-    return rows if least >= 1.0 else np.vstack((rows, np.eye(len(objective.used))))
+            row[objective.used_functionals.index(part.functional)] = max(least, *weighed)
+    return rows if least >= 1.0 else np.vstack((rows, np.eye(len(objective.used_functionals))))
 
 
 def _apportion_read_once(objective: Objective) -> Shares:
@@ -266,16 +268,16 @@ def _apportion_read_once(objective: Objective) -> Shares:
 
     The weights are iterated, and searched nearby at the end.
     """
-    at_first = [1.0] * objective.functionals
-    for functional in objective.used:
+    at_first = [1.0] * objective.functional_count
+    for functional in objective.used_functionals:
         _, slope_fnr, slope_fpr = objective.loss(functional, 0.5 * objective.fnr, 0.5 * objective.fpr)
         at_first[functional] = -0.5 * (slope_fnr + slope_fpr)
     weights = [at_first, at_first]
     best, best_weights, least = None, weights, math.inf
     for _ in range(_ROUNDS):
         shares = _apportion_in_closed_form(objective, weights)
-        total, slopes = 0.0, ([0.0] * objective.functionals, [0.0] * objective.functionals)
-        for functional in objective.used:
+        total, slopes = 0.0, ([0.0] * objective.functional_count, [0.0] * objective.functional_count)
+        for functional in objective.used_functionals:
             epsilon, slopes[0][functional], slopes[1][functional] = objective.loss(
                 functional, shares.fnr[functional], shares.fpr[functional]
             )
@@ -288,7 +290,7 @@ def _apportion_read_once(objective: Objective) -> Shares:
         floor = 1e-6 * max(abs(slope) for side in slopes for slope in side)
         weights = [[max(-slope, floor) for slope in side] for side in slopes]
     assert best is not None
-    if 1 < len(objective.used) <= _MOST_POLISHED:
+    if 1 < len(objective.used_functionals) <= _MOST_POLISHED:
         return _polish_closed_form(objective, best_weights, least)
     return best
 
@@ -299,14 +301,14 @@ def _apportion_in_closed_form(objective: Objective, weights: Sequence[Sequence[f
         for side, bound in enumerate((objective.fnr, objective.fpr))
     ]
     return Shares(
-        fnr=tuple(given[0].get(f, objective.fnr) for f in range(objective.functionals)),
-        fpr=tuple(given[1].get(f, objective.fpr) for f in range(objective.functionals)),
+        fnr=tuple(given[0].get(f, objective.fnr) for f in range(objective.functional_count)),
+        fpr=tuple(given[1].get(f, objective.fpr) for f in range(objective.functional_count)),
     )
 
 
 def _polish_closed_form(objective: Objective, weights: Sequence[Sequence[float]], least: float) -> Shares:
     """Search weights near the given ones. Return the closed form of least loss."""
-    used = list(objective.used)
+    used = list(objective.used_functionals)
     loss = cache(objective.loss)
 
     def shares_at(point: Floats) -> Shares:
@@ -351,7 +353,7 @@ def _minimise_loss(
     objective: Objective, rows_fnr: Floats, rows_fpr: Floats, effort: _Effort, *, start: Floats | None
 ) -> _FoundShares:
     """Minimise the joint loss under linear constraints on the shares, by linearisation in their logarithms."""
-    size = len(objective.used)
+    size = len(objective.used_functionals)
     rows_fnr, rows_fpr = _cover_unused(rows_fnr, objective.fnr), _cover_unused(rows_fpr, objective.fpr)
     rows = _join_sides(rows_fnr, rows_fpr, is_tied=objective.is_tied)
     upper = None if objective.is_tied else len(rows_fnr)
@@ -359,7 +361,7 @@ def _minimise_loss(
 
     def losses(point: Floats) -> tuple[Floats, Floats]:
         epsilons, slopes = np.empty(size), np.zeros_like(point)
-        for place, functional in enumerate(objective.used):
+        for place, functional in enumerate(objective.used_functionals):
             other = place if objective.is_tied else size + place
             epsilons[place], slope_fnr, slope_fpr = objective.loss(
                 functional, float(np.exp(point[place])), float(np.exp(point[other]))
@@ -437,10 +439,10 @@ def _tighten_sides(rows: Floats, point: Floats, *, is_tied: bool) -> Floats:
 
 
 def _spread_shares(objective: Objective, shares: Floats) -> Shares:
-    size = len(objective.used)
-    fnr = [objective.fnr] * objective.functionals
-    fpr = [objective.fpr] * objective.functionals
-    for place, functional in enumerate(objective.used):
+    size = len(objective.used_functionals)
+    fnr = [objective.fnr] * objective.functional_count
+    fpr = [objective.fpr] * objective.functional_count
+    for place, functional in enumerate(objective.used_functionals):
         fnr[functional] = float(shares[place])
         fpr[functional] = float(shares[place if objective.is_tied else size + place])
     return Shares(fnr=tuple(fnr), fpr=tuple(fpr))

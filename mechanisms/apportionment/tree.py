@@ -75,7 +75,7 @@ class _WeighedNode(NamedTuple):
 
     node: Formula
     weight: float
-    below: "list[_WeighedNode]"
+    children: "list[_WeighedNode]"
 
 
 def bound_tree(formula: Formula, rate: Callable[[Cut], float], *, is_fnr: bool) -> tuple[float, Mapping[int, int]]:

@@ -92,7 +92,7 @@ def pair_ladders(*, noise: Noise) -> Neighbours:
                 states = climb_at_values(calibration, states, np.full(samples, value), look=look, noise=noise)
             seen = [[rung.rang_at for rung in state.rungs] for state in states]
             claimed = [sum_losses_so_far(calibration, state) for state in states]
-            return Transcripts(seen=np.array(seen, dtype=np.int64), claimed=np.array(claimed))
+            return Transcripts(revealed_values=np.array(seen, dtype=np.int64), claimed_losses=np.array(claimed))
 
         return release
 
@@ -113,7 +113,7 @@ def make_audited_alarm(regime: Regime) -> AlarmCalibration:
             fnr=0.05,
             fpr=0.1,
             regime=regime,
-            least=-2 * _FAR,
+            least_value=-2 * _FAR,
         )
     )
 

@@ -77,7 +77,7 @@ def claim_always(draw: Callable[[int], Integers], *, epsilon: float) -> Release:
     """
 
     def release(samples: int) -> Transcripts:
-        return Transcripts(seen=draw(samples), claimed=np.full(samples, epsilon))
+        return Transcripts(revealed_values=draw(samples), claimed_losses=np.full(samples, epsilon))
 
     return release
 
@@ -133,6 +133,6 @@ def _draw_halves(release: Release, half: int) -> tuple[Transcripts, Transcripts]
     """Draw the half for learning and the half for measuring in one call, since a small draw costs mostly its setup."""
     drawn = release(2 * half)
     return (
-        Transcripts(seen=drawn.seen[:half], claimed=drawn.claimed[:half]),
-        Transcripts(seen=drawn.seen[half:], claimed=drawn.claimed[half:]),
+        Transcripts(revealed_values=drawn.revealed_values[:half], claimed_losses=drawn.claimed_losses[:half]),
+        Transcripts(revealed_values=drawn.revealed_values[half:], claimed_losses=drawn.claimed_losses[half:]),
     )

@@ -185,7 +185,7 @@ def _watch(
             assert after.fresh is not None
             answers, claimed = [*answers, after.passed, *after.predicates], claimed + after.fresh
         seen = [one.astype(np.int64).reshape(samples, MONTHS) for one in answers]
-        return Transcripts(seen=np.hstack(seen), claimed=claimed.reshape(samples, MONTHS).max(axis=1))
+        return Transcripts(revealed_values=np.hstack(seen), claimed_losses=claimed.reshape(samples, MONTHS).max(axis=1))
 
     return release
 

@@ -24,21 +24,22 @@ _MOST_CLAIMS = 32  # of the claimed losses, spread evenly: each is another set o
 
 @dataclass(frozen=True, slots=True)
 class Transcripts:
-    """Draws of all that a subject reveals: `seen` has shape (samples, width), `claimed` the loss claimed by each draw.
+    """Draws of all that a subject reveals, with the loss that each draw claims.
 
-    The claim is part of a transcript, so `seen` need not contain it.
+    `revealed_values` has shape (samples, width), `claimed_losses` shape (samples,). The claim is part of a transcript,
+    so `revealed_values` need not contain it.
     """
 
-    seen: Integers
-    claimed: Epsilons
+    revealed_values: Integers
+    claimed_losses: Epsilons
 
 
 @dataclass(frozen=True, slots=True)
 class _Event:
     """A set of transcripts, by their codes, and the largest loss that they claim."""
 
-    members: Integers
-    claimed: float
+    transcript_codes: Integers
+    largest_claim: float
 
 
 def bound_epsilon(
@@ -55,22 +56,22 @@ def bound_epsilon(
         error: the failure probability of each Clopper-Pearson bound.
         delta: that of the claims.
     """
-    half = len(fresh[0].claimed)
+    half = len(fresh[0].claimed_losses)
     codes = _number_transcripts(
-        [np.column_stack((draws.seen, draws.claimed.view(np.int64))) for draws in (*learned, *fresh)]
+        [np.column_stack((draws.revealed_values, draws.claimed_losses.view(np.int64))) for draws in (*learned, *fresh)]
     )
     claims = np.zeros(1 + max(int(code.max()) for code in codes))
     for code, draws in zip(codes, learned, strict=False):
-        np.maximum.at(claims, code, draws.claimed)
+        np.maximum.at(claims, code, draws.claimed_losses)
     counts = [np.bincount(code, minlength=claims.size) for code in codes]
     found: list[tuple[float, float]] = []
     for ours, theirs in ((0, 1), (1, 0)):
         events = _choose_events(counts[ours], counts[theirs], claims, error=error, delta=delta)
         hits, rival_hits = (
-            np.array([counts[2 + side][event.members].sum() for event in events]) for side in (ours, theirs)
+            np.array([counts[2 + side][event.transcript_codes].sum() for event in events]) for side in (ours, theirs)
         )
         lower = bound_epsilon_from_below(hits, rival_hits, samples=half, error=error, delta=delta)
-        found += zip(lower.tolist(), (event.claimed for event in events), strict=True)
+        found += zip(lower.tolist(), (event.largest_claim for event in events), strict=True)
     return found
 
 
@@ -109,7 +110,7 @@ def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error
         tried = hits[candidates], rivals[candidates]
         lower = bound_epsilon_from_below(*tried, samples=samples, error=error, delta=delta)
         best = int(np.argmax(lower))
-        event = _Event(members=inside[: candidates[best] + 1], claimed=float(claim))
+        event = _Event(transcript_codes=inside[: candidates[best] + 1], largest_claim=float(claim))
         # by the part of the claim that it proves: differences would prefer what claims and proves nothing
         events.append((lower[best] / max(claim, _LEAST_CLAIM), event))
     events.sort(key=lambda found: found[0], reverse=True)

@@ -72,8 +72,8 @@ def _make_release(
         aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples * WARDS, axis=1)
         outcome = mechanism.decide(calibration, aggregates, noise=noise)
         return Transcripts(
-            seen=outcome.passed.astype(np.int64).reshape(samples, WARDS),
-            claimed=claim(outcome.epsilon.reshape(samples, WARDS), times),
+            revealed_values=outcome.passed.astype(np.int64).reshape(samples, WARDS),
+            claimed_losses=claim(outcome.epsilon.reshape(samples, WARDS), times),
         )
 
     return release

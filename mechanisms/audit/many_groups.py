@@ -76,6 +76,6 @@ def _make_release(
     def release(samples: int) -> Transcripts:
         part = max(1, _KEYS_AT_ONCE // GROUPS)
         seen = np.concatenate([draw(min(part, samples - start)) for start in range(0, samples, part)])
-        return Transcripts(seen=seen, claimed=np.full(samples, epsilon))
+        return Transcripts(revealed_values=seen, claimed_losses=np.full(samples, epsilon))
 
     return release

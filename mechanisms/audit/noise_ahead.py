@@ -26,11 +26,11 @@ Drawn = TypeVar("Drawn", Integers, Booleans)
 
 @dataclass(slots=True)
 class _Stock(Generic[Drawn]):
-    """Drawn values of one law, unused from `first` on, and the number that was drawn the last time."""
+    """Drawn values of one law, unused from `first_unused` on, and the number that was drawn the last time."""
 
     values: Drawn
-    first: int
-    drawn: int
+    first_unused: int
+    last_batch_size: int
 
 
 class NoiseAhead:
@@ -92,11 +92,11 @@ def _take_values(
 ) -> Drawn:
     stock = stocks.get(law)
     if stock is None:
-        stock = stocks[law] = _Stock(values=draw(size), first=0, drawn=size)
-    left = len(stock.values) - stock.first
+        stock = stocks[law] = _Stock(values=draw(size), first_unused=0, last_batch_size=size)
+    left = len(stock.values) - stock.first_unused
     if left < size:
-        stock.drawn = max(size - left, min(_MOST_AHEAD, 2 * stock.drawn))
-        stock.values = np.concatenate((stock.values[stock.first :], draw(stock.drawn)))
-        stock.first = 0
-    stock.first += size
-    return stock.values[stock.first - size : stock.first]
+        stock.last_batch_size = max(size - left, min(_MOST_AHEAD, 2 * stock.last_batch_size))
+        stock.values = np.concatenate((stock.values[stock.first_unused :], draw(stock.last_batch_size)))
+        stock.first_unused = 0
+    stock.first_unused += size
+    return stock.values[stock.first_unused - size : stock.first_unused]

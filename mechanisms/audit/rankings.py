@@ -79,7 +79,7 @@ def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> t
 
     return (
         pair_keys("a key near the others", -1),
-        pair_keys("a key that an early look may settle", -several.looks[0].gap),
+        pair_keys("a key that an early look may settle", -several.looks[0].settled_gap),
         Neighbours(
             description="a unit in two of the keys",
             first=_watch_answer(rank, one, (0, 0, 0), ahead),
@@ -105,9 +105,9 @@ def _watch_key(
             assert found.path is not None, "three keys are looked at"
             reached = found.path.reached
             told = found.path.values[: reached[0], 0] >= higher
-            seen.append((*found.ranked, reached.sum(), told.sum(), told[-1]))
+            seen.append((*found.ranked_keys, reached.sum(), told.sum(), told[-1]))
             claimed.append(found.epsilon[0])
-        return Transcripts(seen=np.array(seen, dtype=np.int64), claimed=np.array(claimed))
+        return Transcripts(revealed_values=np.array(seen, dtype=np.int64), claimed_losses=np.array(claimed))
 
     return release
 
@@ -121,9 +121,9 @@ def _watch_answer(rank: Ranker, calibration: RankingCalibration, values: tuple[i
         ranked = [
             rank(
                 calibration, np.array(values), taking_part=None, keeps_path=False, noise=noise, partition=partition
-            ).ranked
+            ).ranked_keys
             for _ in range(samples)
         ]
-        return Transcripts(seen=np.array(ranked), claimed=np.full(samples, loss))
+        return Transcripts(revealed_values=np.array(ranked), claimed_losses=np.full(samples, loss))
 
     return release

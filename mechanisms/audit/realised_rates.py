@@ -24,32 +24,32 @@ from mechanisms.noise.discrete_laplace import compute_upper_tail
 class RealisedRates:
     """The counts of right and wrong keys of one answer, with the papers' error rates and the contract's.
 
-    `positives` counts the keys for which the formula holds, `negatives` the others. `beyond` counts the negatives whose
-    relaxed formula fails, too. `missed`, `wrong` and `wrong_beyond` count the wrongly decided keys of each kind. A rate
-    over no key is zero.
+    `positives` counts the keys for which the formula holds, `negatives` the others. `relaxed_negatives` counts the
+    negatives whose relaxed formula fails, too. `missed_positives`, `wrong_negatives` and `wrong_relaxed_negatives`
+    count the wrongly decided keys of each kind. A rate over no key is zero.
     """
 
     positives: int
-    missed: int
+    missed_positives: int
     negatives: int
-    wrong: int
-    beyond: int
-    wrong_beyond: int
+    wrong_negatives: int
+    relaxed_negatives: int
+    wrong_relaxed_negatives: int
 
     @property
     def fnr(self) -> float:
         """The share of true keys that are missing."""
-        return self.missed / max(self.positives, 1)
+        return self.missed_positives / max(self.positives, 1)
 
     @property
     def fpr(self) -> float:
         """The share of false keys that were returned, as the papers count."""
-        return self.wrong / max(self.negatives, 1)
+        return self.wrong_negatives / max(self.negatives, 1)
 
     @property
     def fpr_beyond_tolerance(self) -> float:
         """The share of keys false by more than the tolerances that were returned, which the contract bounds."""
-        return self.wrong_beyond / max(self.beyond, 1)
+        return self.wrong_relaxed_negatives / max(self.relaxed_negatives, 1)
 
 
 def count_realised_rates(formula: Formula, aggregates: Integers, passed: Booleans) -> RealisedRates:
@@ -64,11 +64,11 @@ def count_realised_rates(formula: Formula, aggregates: Integers, passed: Boolean
     loose = evaluate_formula(relax_formula(formula), lambda cut: cut.evaluate(aggregates[cut.functional]), keys=keys)
     return RealisedRates(
         positives=int(truth.sum()),
-        missed=int((truth & ~passed).sum()),
+        missed_positives=int((truth & ~passed).sum()),
         negatives=int((~truth).sum()),
-        wrong=int((passed & ~truth).sum()),
-        beyond=int((~loose).sum()),
-        wrong_beyond=int((passed & ~loose).sum()),
+        wrong_negatives=int((passed & ~truth).sum()),
+        relaxed_negatives=int((~loose).sum()),
+        wrong_relaxed_negatives=int((passed & ~loose).sum()),
     )
 
 

@@ -58,7 +58,7 @@ def pair_sliding(
         late: the number of looks for which the event is missing although its tick is past. This breaks the proof.
         charged: the part of the worst case that is claimed.
     """
-    window = sliding.shape.window
+    window = sliding.shape.window_looks
 
     def release_of(event: int) -> Release:
         def draw(samples: int) -> Integers:

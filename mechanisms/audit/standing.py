@@ -57,7 +57,7 @@ def make_audited_standing(
             sensitivities=(1, 1),
             exposures=exposures,
             regimes=(Regime.GROWING,) * 2,
-            leasts=(None, None),
+            least_values=(None, None),
             looks=looks,
             fnr=0.05,
             fpr=0.1,
@@ -138,7 +138,7 @@ def _make_pair(
     def release_of(one: Integers) -> Release:
         def release(samples: int) -> Transcripts:
             alerted_at, claimed = watch(standing, np.repeat(one, samples, axis=2), noise)
-            return Transcripts(seen=alerted_at[:, np.newaxis], claimed=claimed)
+            return Transcripts(revealed_values=alerted_at[:, np.newaxis], claimed_losses=claimed)
 
         return release
 

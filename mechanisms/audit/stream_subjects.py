@@ -41,7 +41,7 @@ class StreamTwins:
 
     mechanism: AnyStream
     counts: Counts
-    changed: int
+    changed_tick: int
 
 
 def list_twins() -> dict[str, tuple[StreamTwins, ...]]:
@@ -100,14 +100,14 @@ def pair_streams(twins: StreamTwins, *, noise: Noise) -> Neighbours:
     the number of ticks of each group, or nothing for a pruned node.
     """
     mechanism, counts = twins.mechanism, twins.counts
-    larger = tuple(count + (tick == twins.changed) for tick, count in enumerate(counts))
+    larger = tuple(count + (tick == twins.changed_tick) for tick, count in enumerate(counts))
     # running sums, and sums of windows no shorter than the stream, are of all ticks so far
     answers = tuple(np.cumsum(larger).tolist()) if mechanism.name in SUMS else larger
     first, second = (
         claim_always(_make_draw(mechanism, own, answers, noise), epsilon=float(mechanism.epsilon))
         for own in (larger, counts)
     )
-    return Neighbours(description=f"{counts} and one more at tick {twins.changed + 1}", first=first, second=second)
+    return Neighbours(description=f"{counts} and one more at tick {twins.changed_tick + 1}", first=first, second=second)
 
 
 def _make_draw(mechanism: AnyStream, counts: Counts, answers: Counts, noise: Noise) -> Callable[[int], Integers]:
@@ -134,9 +134,9 @@ def _repeat_count(mechanism: AnyStream, count: int, samples: int) -> Integers:
 def _count_groups(state: object) -> tuple[int, ...]:
     """Return the number of ticks of the latest group of each PeGaSus in a state."""
     if isinstance(state, PegasusState):
-        return (len(state.noisy),)
+        return (len(state.noisy_counts),)
     if isinstance(state, HierarchyState):
-        return tuple(len(node.noisy) for node in state.nodes)
+        return tuple(len(node.noisy_counts) for node in state.nodes)
     if isinstance(state, FreePruningState):
         return _count_groups(state.nodes)
     return ()

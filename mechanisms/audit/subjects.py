@@ -287,7 +287,7 @@ def audit_reuse(
             for path in after.paths:
                 if path is not None:
                     columns += [path.reached.astype(np.int64), path.values[path.reached - 1, np.arange(samples)]]
-            return Transcripts(seen=np.column_stack(columns), claimed=claimed)
+            return Transcripts(revealed_values=np.column_stack(columns), claimed_losses=claimed)
 
         return release
 
@@ -316,7 +316,7 @@ def _release_single_keys(
     def release(samples: int) -> Transcripts:
         aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples, axis=1)
         outcome = mechanism.decide(calibration, aggregates, noise=noise)
-        return Transcripts(seen=np.column_stack(_list_answers(outcome)), claimed=outcome.epsilon)
+        return Transcripts(revealed_values=np.column_stack(_list_answers(outcome)), claimed_losses=outcome.epsilon)
 
     return release
 
@@ -359,6 +359,6 @@ def _release_whole_questions(
         else:
             passed = np.array([outcome.passed for outcome in outcomes], dtype=np.int64)
             seen = np.column_stack((passed, epsilon.view(np.int64)))
-        return Transcripts(seen=seen, claimed=epsilon[:, 0].copy())
+        return Transcripts(revealed_values=seen, claimed_losses=epsilon[:, 0].copy())
 
     return release

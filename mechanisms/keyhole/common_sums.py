@@ -421,7 +421,7 @@ class _Rates:
             return test
         scale, empty = self._common.scales[functional], self._empty(functional)
         if empty is not None:
-            empty = replace(empty, distance=scale * empty.distance)
+            empty = replace(empty, steps_from_passing=scale * empty.steps_from_passing)
         schedule = replace(self._schedule, empty=empty)
         near = scale * self._near[functional]
         return add_union_looks(test, near, shares.fnr[functional], shares.fpr[functional], schedule)

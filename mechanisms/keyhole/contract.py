@@ -256,8 +256,8 @@ def list_mentioned(task: DecisionTask) -> tuple[int, ...]:
 def _make_objective(task: DecisionTask, promises: _Promises, kind: OneShotKind, used: tuple[int, ...]) -> Objective:
     return Objective(
         formulas=promises.formulas,
-        used=used,
-        functionals=len(task.sensitivities),
+        used_functionals=used,
+        functional_count=len(task.sensitivities),
         exposures=_list_used_exposures(task, used),
         loss=kind.loss,
         fnr=task.fnr,
@@ -280,10 +280,10 @@ def _share_in_closed_form(objective: Objective) -> Shares | None:
 
     Return None if one has no closed form.
     """
-    fnr, fpr = [objective.fnr] * objective.functionals, [objective.fpr] * objective.functionals
+    fnr, fpr = [objective.fnr] * objective.functional_count, [objective.fpr] * objective.functional_count
     for formula in objective.formulas:
         used = tuple(sorted({cut.functional for cut in list_literals(formula)}))
-        alone = replace(objective, formulas=(formula,), used=used, exposures=((Fraction(1),) * len(used),))
+        alone = replace(objective, formulas=(formula,), used_functionals=used, exposures=((Fraction(1),) * len(used),))
         if not alone.has_closed_form:
             return None
         found = apportion_by_trees(alone)

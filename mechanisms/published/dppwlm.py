@@ -147,7 +147,9 @@ class DppwlmBounded(_Parameters):
         shares = [0.0] * len(calibration.tests)
         for functional in {cut.functional for cut in list_literals(task.formula)}:
             test = calibration.tests[functional]
-            shares[functional] = self._bound_functional(task, functional, tolerance=test.tolerance, share=test.fnr).used
+            shares[functional] = self._bound_functional(
+                task, functional, tolerance=test.tolerance, share=test.fnr
+            ).used_share
         return _decide_by_next_steps(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)
 
     def _bound_functional(self, task: DecisionTask, functional: int, *, tolerance: int, share: float) -> "_BoundedTest":
@@ -166,7 +168,7 @@ class _BoundedTest:
     """A test that keeps its share under every rule, and the smaller share that it is made from."""
 
     test: FunctionalTest
-    used: float
+    used_share: float
 
 
 @lru_cache(maxsize=256)
@@ -192,7 +194,7 @@ def _calibrate_bounded_test(
         )
         worst = max(bound_worst_rates(test, share=used, fine_steps=fine_steps))
         if worst <= share:
-            return _BoundedTest(test=replace(test, fnr=share, fpr=share), used=used)
+            return _BoundedTest(test=replace(test, fnr=share, fpr=share), used_share=used)
         used *= share / worst * (1.0 - _SLACK)
     raise Unachievable("the levels of this tolerance lie too close together for a bound under every choice")
 
@@ -229,7 +231,7 @@ def _decide_by_next_steps(
             test=calibration.tests[functional],
             share=shares[functional],
             sensitivity=calibration.task.sensitivities[functional],
-            keys=aggregates.shape[1],
+            key_count=aggregates.shape[1],
             fine_steps=fine_steps,
         )
 
@@ -245,35 +247,35 @@ class NextStep:
 
     test: FunctionalTest
     sensitivity: int
-    keys: int
+    key_count: int
     fine_steps: int
     share: float | None = None
-    plan: tuple[Fraction, ...] = ()
-    settled: dict[float, int] = field(default_factory=dict)
-    undecided: int = 0
+    planned_rates: tuple[Fraction, ...] = ()
+    keys_by_loss: dict[float, int] = field(default_factory=dict)
+    undecided_keys: int = 0
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
         """Return the first level of the plan, then NEXTSTEPPARAMS until the last level has been used."""
         if progress.level == self.test.rate:
             return None
-        if not self.plan:
-            self.plan = (*(look.rate for look in self.test.looks), self.test.rate)
-            self.settled, self.undecided = {0.0: self.keys - keys.size}, keys.size
+        if not self.planned_rates:
+            self.planned_rates = (*(look.rate for look in self.test.looks), self.test.rate)
+            self.keys_by_loss, self.undecided_keys = {0.0: self.key_count - keys.size}, keys.size
             return self.test.looks[0]
-        self.settled[float(progress.level * self.sensitivity)] = self.undecided - keys.size
-        self.undecided = keys.size
+        self.keys_by_loss[float(progress.level * self.sensitivity)] = self.undecided_keys - keys.size
+        self.undecided_keys = keys.size
         step = self._choose_step(progress, keys)
-        self.plan = self.plan[step.parts :]
-        return self._make_look(step.rate, step.parts)
+        self.planned_rates = self.planned_rates[step.beta_parts :]
+        return self._make_look(step.rate, step.beta_parts)
 
     def _choose_step(self, progress: Progress, keys: Integers) -> "_Step":
         """Run algorithm 4.
 
         Return the step that leaves the greatest min-entropy, or the last of equal ones, as printed.
         """
-        steps = _list_steps(self.plan, sensitivity=self.sensitivity, fine_steps=self.fine_steps)
+        steps = _list_steps(self.planned_rates, sensitivity=self.sensitivity, fine_steps=self.fine_steps)
         if not steps:
-            return _make_step(self.plan[0], parts=1, sensitivity=self.sensitivity)
+            return _make_step(self.planned_rates[0], parts=1, sensitivity=self.sensitivity)
         at_once = max(1, _MOST_AT_ONCE // keys.size)
         undecided = [
             round(left)
@@ -307,12 +309,12 @@ class NextStep:
         return np.asarray(np.minimum(chances, 1.0).sum(axis=1))
 
     def _compute_shift(self, step: "_Step") -> float:
-        return -math.log(2.0 * self._share * step.parts / self._looks) / step.float_rate
+        return -math.log(2.0 * self._share * step.beta_parts / self._looks) / step.float_rate
 
     def _count_by_loss(self, reached: float, last: float, left: int) -> dict[float, int]:
         """Return the number of keys for each loss if `left` keys stayed undecided, the print's E'."""
-        levels = {**self.settled}
-        for loss, count in ((reached, self.undecided - left), (last, left)):
+        levels = {**self.keys_by_loss}
+        for loss, count in ((reached, self.undecided_keys - left), (last, left)):
             levels[loss] = levels.get(loss, 0) + count
         return {loss: count for loss, count in levels.items() if count}
 
@@ -338,7 +340,7 @@ class _Step:
 
     rate: Fraction
     float_rate: float
-    parts: int
+    beta_parts: int
     loss: float
 
 
@@ -354,7 +356,7 @@ def _list_steps(plan: tuple[Fraction, ...], *, sensitivity: int, fine_steps: int
 
 
 def _make_step(rate: Fraction, *, parts: int, sensitivity: int) -> _Step:
-    return _Step(rate=rate, float_rate=float(rate), parts=parts, loss=float(rate * sensitivity))
+    return _Step(rate=rate, float_rate=float(rate), beta_parts=parts, loss=float(rate * sensitivity))
 
 
 def _find_greatest_entropy(candidates: Sequence[dict[float, int]]) -> int:

@@ -149,10 +149,10 @@ class _ProbeEntRun:
         self._charge(first.rate * sensitivity)
         rule = _ResetStep(
             cut=cut,
-            first=first,
+            first_test=first,
             looks=self._looks,
-            step=NextStep(
-                test=first, sensitivity=sensitivity, keys=self._aggregates.shape[1], fine_steps=self._fine_steps
+            next_step=NextStep(
+                test=first, sensitivity=sensitivity, key_count=self._aggregates.shape[1], fine_steps=self._fine_steps
             ),
             find_narrower=lambda distances: self._find_narrower_tolerance(place, distances, first),
             charge=lambda rate: self._charge((rate - first.rate) * sensitivity),
@@ -227,13 +227,13 @@ class _ResetStep:
     """DPPWLM's rule with a plan that is made after the first look. It stops there if no narrower `u` is needed."""
 
     cut: Cut
-    first: FunctionalTest
+    first_test: FunctionalTest
     looks: int
-    step: NextStep
+    next_step: NextStep
     find_narrower: Callable[[Integers], int | None]
     charge: Callable[[Fraction], None]
     note_begin: Callable[[Progress], None]
-    last: Fraction | None = None
+    last_rate: Fraction | None = None
     progress: Progress | None = field(default=None)
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
@@ -244,33 +244,33 @@ class _ResetStep:
         if self.progress is None:
             self.progress = progress
             self.note_begin(progress)
-            return self.step(progress, keys)
-        if self.last is None:
+            return self.next_step(progress, keys)
+        if self.last_rate is None:
             tolerance = self.find_narrower(compute_noisy_distances(self.cut, progress.noisy))
             if tolerance is None:
                 return None
             self._reset_plan(tolerance)
-        return self.step(progress, keys)
+        return self.next_step(progress, keys)
 
     def _reset_plan(self, tolerance: int) -> None:
         """Set geometric levels up to the one that `u'` asks for.
 
         Raise `Denied` if the reservation does not cover them.
         """
-        part = self.first.fnr / self.looks
+        part = self.first_test.fnr / self.looks
         try:
             narrowed = calibrate_tslm_test(
-                sensitivity=self.step.sensitivity, tolerance=tolerance, share=part, functional=0
+                sensitivity=self.next_step.sensitivity, tolerance=tolerance, share=part, functional=0
             )
         except Unachievable as refusal:
             raise Denied from refusal
         self.charge(narrowed.rate)
-        first, self.last = self.first.rate, narrowed.rate
-        growth = (float(self.last) / float(first)) ** (1.0 / (self.looks - 1))
+        first, self.last_rate = self.first_test.rate, narrowed.rate
+        growth = (float(self.last_rate) / float(first)) ** (1.0 / (self.looks - 1))
         rates = [first, *(round_rate_up(float(first) * growth**step) for step in range(1, self.looks - 1))]
         early = tuple(make_published_look(rate, share=part) for rate in rates)
-        self.step.test = replace(narrowed, fnr=self.first.fnr, looks=early)
-        self.step.plan = (*rates, self.last)
+        self.next_step.test = replace(narrowed, fnr=self.first_test.fnr, looks=early)
+        self.next_step.planned_rates = (*rates, self.last_rate)
 
     def list_accepted(self, passed: Booleans) -> Booleans:
         """Return the accepted keys. Undecided keys count as accepted."""
@@ -278,11 +278,11 @@ class _ResetStep:
 
     def count_parts(self) -> int:
         """Return the number of parts of the share that have been used."""
-        if self.last is None:
+        if self.last_rate is None:
             return 1
-        return 1 + self.looks - len(self.step.plan)
+        return 1 + self.looks - len(self.next_step.planned_rates)
 
     def compute_unspent(self) -> Fraction:
         """Return the rate that was set aside and not reached."""
         reached = Fraction(0) if self.progress is None else self.progress.level
-        return (self.first.rate if self.last is None else self.last) - reached
+        return (self.first_test.rate if self.last_rate is None else self.last_rate) - reached

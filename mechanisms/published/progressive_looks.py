@@ -148,13 +148,13 @@ class PlannedLooks:
     """The rule of a schedule fixed beforehand."""
 
     looks: tuple[Look, ...]
-    taken: int = 0
+    looks_taken: int = 0
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
         """Return the planned looks in their order, then None."""
         del progress, keys
-        self.taken += 1
-        return self.looks[self.taken - 1] if self.taken <= len(self.looks) else None
+        self.looks_taken += 1
+        return self.looks[self.looks_taken - 1] if self.looks_taken <= len(self.looks) else None
 
 
 def decide_look_by_look(

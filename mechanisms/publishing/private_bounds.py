@@ -41,10 +41,10 @@ _SHOWN = Context(prec=3, rounding=ROUND_CEILING)  # what a refusal names is enou
 class BoundScan:
     """One scan, fixed before any data is touched. All of it is public.
 
-    Guarantee: with probability `1 - beta / 2` at most `most_beyond` units, and so at most `cut * units`, lie beyond the
-    released candidate, if none lies beyond the last one. With probability `1 - beta / 2` it is not above the first
-    candidate that at most `tightness` units lie beyond; where `tightness` is negative this says nothing. Both hold
-    together with probability `1 - beta`. The loss is `epsilon`, whatever the data.
+    Guarantee: with probability `1 - beta / 2` at most `most_beyond` units, and so at most `cut_share * units`, lie
+    beyond the released candidate, if none lies beyond the last one. With probability `1 - beta / 2` it is not above
+    the first candidate that at most `tightness` units lie beyond; where `tightness` is negative this says nothing.
+    Both hold together with probability `1 - beta`. The loss is `epsilon`, whatever the data.
     Proof: docs/proofs/private_bounds.md.
 
     Parameters:
@@ -61,13 +61,13 @@ class BoundScan:
 
     candidates: tuple[int, ...]
     epsilon: Fraction
-    units: int
-    cut: Fraction
+    unit_count: int
+    cut_share: Fraction
     beta: Fraction = BETA
 
     def __post_init__(self) -> None:
         """Check every parameter's range."""
-        _check_contract(self.candidates, units=self.units, cut=self.cut, beta=self.beta)
+        _check_contract(self.candidates, units=self.unit_count, cut=self.cut_share, beta=self.beta)
         check_rate(self.epsilon / 2)
 
     @property
@@ -84,12 +84,12 @@ class BoundScan:
     def target(self) -> int:
         """The most units that may lie beyond the bound, less the most that noise adds, rounded down to be safe."""
         return math.floor(
-            self.cut * self.units - _compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta)
+            self.cut_share * self.unit_count - _compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta)
         )
 
     @property
     def most_beyond(self) -> int:
-        """The most units beyond the released candidate, at most `cut * units`."""
+        """The most units beyond the released candidate, at most `cut_share * units`."""
         return math.floor(self.target + _compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
 
     @property
@@ -138,7 +138,7 @@ def calibrate_scan(
     >>> calibrate_scan(list_candidates(10**5), epsilon=Fraction(1, 10), units=4372, cut=Fraction(1, 20)).target
     61
     """
-    scan = BoundScan(candidates=candidates, epsilon=epsilon, units=units, cut=cut, beta=beta)
+    scan = BoundScan(candidates=candidates, epsilon=epsilon, unit_count=units, cut_share=cut, beta=beta)
     if scan.target < 0:
         epsilon_needed = _format_rounded_up(find_least_epsilon(candidates, units=units, cut=cut, beta=beta))
         cut_needed = find_least_cut(candidates, epsilon=epsilon, units=units, beta=beta)

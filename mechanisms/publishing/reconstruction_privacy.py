@@ -42,21 +42,27 @@ class Criterion:
     """
 
     retention: float
-    values: int
+    value_count: int
     relative_error: float
     least_tail: float
-    exact: bool
+    uses_exact_tails: bool
 
     def __post_init__(self) -> None:
         """Raise ValueError for a parameter out of range."""
         if not (
-            0 < self.retention < 1 and 0 < self.relative_error <= 1 and 0 < self.least_tail < 1 and self.values >= 2
+            0 < self.retention < 1
+            and 0 < self.relative_error <= 1
+            and 0 < self.least_tail < 1
+            and self.value_count >= 2
         ):
             raise ValueError("0 < retention < 1, 0 < relative_error <= 1, 0 < least_tail < 1, and two values or more")
 
     def find_largest_size(self, share: float) -> float:
-        """Return the largest allowed size of a group with this largest share, a whole number if `exact`, 0 for none."""
-        return float(find_exact_size(self, share)) if self.exact else compute_published_size(self, share)
+        """Return the largest allowed size of a group with this largest share; 0 if no size is allowed.
+
+        It is a whole number if `uses_exact_tails`.
+        """
+        return float(find_exact_size(self, share)) if self.uses_exact_tails else compute_published_size(self, share)
 
 
 def compute_published_size(criterion: Criterion, share: float) -> float:
@@ -64,12 +70,12 @@ def compute_published_size(criterion: Criterion, share: float) -> float:
 
     Guarantee: none about the error itself: see `find_least_chance`. Proof: docs/proofs/published_tables.md.
 
-    >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
+    >>> criterion = Criterion(retention=0.5, value_count=2, relative_error=0.3, least_tail=0.3, uses_exact_tails=False)
     >>> [round(compute_published_size(criterion, share), 1) for share in (0.5, 0.7, 0.9)]
     [214.0, 131.0, 92.5]
     """
     kept = criterion.retention * share
-    floor = (1 - criterion.retention) / criterion.values
+    floor = (1 - criterion.retention) / criterion.value_count
     return -2 * (kept + floor) * math.log(criterion.least_tail) / (criterion.relative_error * kept) ** 2
 
 
@@ -79,14 +85,14 @@ def compute_error_tails(criterion: Criterion, share: float, *, size: int) -> tup
     It is so if it is off by more than `relative_error` of the share. The number of holders is rounded to a whole one,
     and the share is theirs.
 
-    >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
+    >>> criterion = Criterion(retention=0.5, value_count=2, relative_error=0.3, least_tail=0.3, uses_exact_tails=False)
     >>> [round(tail, 4) for tail in compute_error_tails(criterion, 0.76, size=116)]
     [0.0014, 0.0023]
     """
     from scipy import special, stats  # here, since every command reads this file and few compute this
 
     holders = round(size * share)
-    floor = (1 - criterion.retention) / criterion.values
+    floor = (1 - criterion.retention) / criterion.value_count
     own = holders / size
     middle, reach = (
         size * (criterion.retention * own + floor),
@@ -108,14 +114,14 @@ def find_exact_size(criterion: Criterion, share: float) -> int:
     Guarantee: a group of that size, all of it perturbed, is estimated to within `relative_error` of its largest share
     with probability `1 - 2 * least_tail` at most. Proof: docs/proofs/published_tables.md.
 
-    >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=True)
+    >>> criterion = Criterion(retention=0.5, value_count=2, relative_error=0.3, least_tail=0.3, uses_exact_tails=True)
     >>> find_exact_size(criterion, 0.76), find_exact_size(criterion, 0.9)
     (8, 6)
     """
     from scipy import special  # here, as above
 
     kept = criterion.retention * share
-    floor = (1 - criterion.retention) / criterion.values
+    floor = (1 - criterion.retention) / criterion.value_count
     at_distance = special.ndtri(1 - criterion.least_tail)  # standard deviations
     variance = share * (criterion.retention + floor) * (1 - criterion.retention - floor)
     variance += (1 - share) * floor * (1 - floor)
@@ -132,11 +138,11 @@ def find_least_chance(criterion: Criterion) -> float:
 
     It follows from public numbers, and is what an attacker surely gets.
 
-    >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
+    >>> criterion = Criterion(retention=0.5, value_count=2, relative_error=0.3, least_tail=0.3, uses_exact_tails=False)
     >>> find_least_chance(criterion) > 0.98
     True
     """
-    shares = np.linspace(1 / criterion.values, 1, _SHARES)
+    shares = np.linspace(1 / criterion.value_count, 1, _SHARES)
     sizes = [max(1, math.floor(compute_published_size(criterion, share))) for share in shares]
     return min(
         1 - sum(compute_error_tails(criterion, float(share), size=size))
@@ -149,13 +155,13 @@ def infer_share(criterion: Criterion, size: float) -> float:
 
     It is the positive root of `(lambda p)^2 s f^2 - 2 p L f - 2 q L = 0`, with `L = -ln(delta)`.
 
-    >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
+    >>> criterion = Criterion(retention=0.5, value_count=2, relative_error=0.3, least_tail=0.3, uses_exact_tails=False)
     >>> round(infer_share(criterion, 117), 4)
     0.7587
     """
     square = (criterion.relative_error * criterion.retention) ** 2 * size
     linear = -criterion.retention * -math.log(criterion.least_tail)
-    constant = 2 * (1 - criterion.retention) / criterion.values * -math.log(criterion.least_tail)
+    constant = 2 * (1 - criterion.retention) / criterion.value_count * -math.log(criterion.least_tail)
     return (-linear + math.sqrt(linear**2 + square * constant)) / square
 
 

@@ -45,16 +45,16 @@ class RankingLook:
     """
 
     rate: Fraction
-    gap: int
+    settled_gap: int
 
 
 @dataclass(frozen=True, slots=True)
 class RankingCalibration:
     """The calibration of a ranking, fixed before any data is touched.
 
-    `fnr` and `fpr` are guaranteed for each key, and `swapped` for each pair of keys `task.tolerance` apart. Any single
-    key loses at most `worst_case_epsilon`, which is `noise_rate * sensitivity` rounded up, for any data. The rate is
-    zero if the answer is known in public.
+    `fnr` and `fpr` are guaranteed for each key, and `swap_rate` for each pair of keys `task.tolerance` apart. Any
+    single key loses at most `worst_case_epsilon`, which is `noise_rate * sensitivity` rounded up, for any data. The
+    rate is zero if the answer is known in public.
     """
 
     task: RankingTask
@@ -63,7 +63,7 @@ class RankingCalibration:
     worst_case_epsilon: float
     fnr: float
     fpr: float
-    swapped: float
+    swap_rate: float
 
     @property
     def levels(self) -> tuple[Fraction, ...]:
@@ -107,7 +107,7 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
     """
     if task.is_known_in_public:
         return RankingCalibration(
-            task=task, noise_rate=Fraction(0), looks=(), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0, swapped=0.0
+            task=task, noise_rate=Fraction(0), looks=(), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0, swap_rate=0.0
         )
     if task.tolerance == 0:
         raise Unachievable(
@@ -269,7 +269,9 @@ def _calibrate_look(task: RankingTask, rate: Fraction, *, chance: float) -> Rank
             return compute_swapped(rate=noise, distance=gap + 1 + task.tolerance)
         return bound_overtaken(rate=noise, behind=task.keys - task.limit, ahead=task.limit, distance=gap + 1)
 
-    return RankingLook(rate=rate, gap=_find_least_gap(wrongly_part, chance, least=-1 if everything else 0, rate=noise))
+    return RankingLook(
+        rate=rate, settled_gap=_find_least_gap(wrongly_part, chance, least=-1 if everything else 0, rate=noise)
+    )
 
 
 def _find_least_gap(chance_beyond: Callable[[int], float], chance: float, *, least: int, rate: float) -> int:
@@ -296,13 +298,13 @@ def _find_least_gap(chance_beyond: Callable[[int], float], chance: float, *, lea
 
 def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ...]) -> RankingCalibration:
     swapped = compute_swapped(rate=float(rate), distance=task.tolerance) + sum(
-        compute_swapped(rate=float(look.rate), distance=look.gap + 1 + task.tolerance) for look in looks
+        compute_swapped(rate=float(look.rate), distance=look.settled_gap + 1 + task.tolerance) for look in looks
     )
     missed = returned = 0.0
     if task.conditions:
         early = sum(
             bound_overtaken(
-                rate=float(look.rate), behind=task.keys - task.limit, ahead=task.limit, distance=look.gap + 1
+                rate=float(look.rate), behind=task.keys - task.limit, ahead=task.limit, distance=look.settled_gap + 1
             )
             for look in looks
         )
@@ -315,7 +317,7 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
         worst_case_epsilon=round_up_to_float(rate * task.sensitivity),
         fnr=missed * _STATED,
         fpr=returned * _STATED,
-        swapped=swapped * _STATED,
+        swap_rate=swapped * _STATED,
     )
 
 

@@ -25,12 +25,12 @@ from mechanisms.threshold.one_shot import round_up_to_float
 class Ranking:
     """The answer of a ranking and its losses, ex post.
 
-    `ranked` has the indices of the returned keys in their order, partition by partition. `places` has the place of each
-    in its partition, counted from 1. `epsilon` is each key's loss, zero if no look was taken at it. `path` has all
-    revealed values, or None if the caller wanted none or none were revealed.
+    `ranked_keys` has the indices of the returned keys in their order, partition by partition. `places` has the place
+    of each in its partition, counted from 1. `epsilon` is each key's loss, zero if no look was taken at it. `path` has
+    all revealed values, or None if the caller wanted none or none were revealed.
     """
 
-    ranked: Integers
+    ranked_keys: Integers
     places: Integers
     epsilon: Epsilons
     path: NoisePath | None
@@ -75,7 +75,7 @@ def rank_keys(
         ranked, places = _place_in_partitions(calibration, members, partition, values.reveal)
     losses = np.array([0.0, *(round_up_to_float(rate * task.sensitivity) for rate in rates)])
     return Ranking(
-        ranked=ranked,
+        ranked_keys=ranked,
         places=places,
         epsilon=losses[values.reached],
         path=values.make_path() if keeps_path and values.reached.any() else None,
@@ -93,7 +93,7 @@ def place_keys(
             for keys that it was called for at the level before.
     """
     limit, descending = calibration.task.limit, calibration.task.descending
-    blocks = [_Block(first=0, members=members)]
+    blocks = [_Block(first_place=0, members=members)]
     for level, look in enumerate((*calibration.looks, None)):
         blocks, before = [], blocks
         for block in before:
@@ -172,14 +172,17 @@ class _NoisyValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Block:
-    """Keys that take the places from `first` on. Their order is open, and they are listed in that of the key domain."""
+    """Keys that take the places from `first_place` on.
 
-    first: int
+    Their order is open, and they are listed in that of the key domain.
+    """
+
+    first_place: int
     members: Integers
 
     def is_open(self, limit: int) -> bool:
         """Return True if the order of the keys matters and is not known."""
-        return self.members.size > 1 and self.first < limit
+        return self.members.size > 1 and self.first_place < limit
 
     def split(self, noisy: Integers, *, limit: int, look: RankingLook | None) -> "Iterator[_Block]":
         """Yield the blocks that a look leaves. The last look, which is None, leaves single keys.
@@ -190,10 +193,10 @@ class _Block:
         """
         order = np.argsort(-noisy, kind="stable")
         members, ordered = self.members[order], noisy[order]
-        gap, places = -1 if look is None else look.gap, limit - self.first
+        gap, places = -1 if look is None else look.settled_gap, limit - self.first_place
         if look is not None and places < members.size:
             kept = int(np.count_nonzero(ordered >= ordered[places - 1] - gap))
             members, ordered = members[:kept], ordered[:kept]
         starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] + gap + 1) < -gap)
         for start, stop in zip(starts, (*starts[1:], members.size), strict=True):
-            yield _Block(first=self.first + int(start), members=np.sort(members[start:stop]))
+            yield _Block(first_place=self.first_place + int(start), members=np.sort(members[start:stop]))

@@ -53,18 +53,18 @@ class KeyTest:
 
 @dataclass(frozen=True, slots=True)
 class Confidences:
-    """The confidence of an attacker about people's places. `classes` counts people by class, lowest first.
+    """The confidence of an attacker about people's places. `people_by_class` counts people by class, lowest first.
 
-    `improved` counts people in a higher class than the prior's. `believed` is the sum, over people, of the belief in
-    the place where each person is. `highest` is the greatest of these beliefs. All fields except `highest` are sums, or
-    means over days.
+    `people_raised` counts people in a higher class than the prior's. `total_belief` is the sum, over people, of the
+    belief in the place where each person is. `highest_belief` is the greatest of these beliefs. All fields except
+    `highest_belief` are sums, or means over days.
     """
 
     people: float
-    classes: tuple[float, ...]
-    improved: float
-    believed: float
-    highest: float
+    people_by_class: tuple[float, ...]
+    people_raised: float
+    total_belief: float
+    highest_belief: float
 
 
 NO_CONFIDENCES = Confidences(0.0, (0.0,) * len(CONFIDENCES), 0.0, 0.0, 0.0)
@@ -90,7 +90,7 @@ def find_confidences(
     >>> asked = KeyTest(calibrate_test(sensitivity=1, tolerance=1, fnr=0.1, fpr=0.1, allow_block=False), 2)
     >>> found = find_confidences(np.array([3, 1]), np.array([0.5, 0.5]), np.array([False, False]),
     ...     view=View.EXACT_COUNTS, question=asked, noise=make_system_noise())
-    >>> found.classes, found.improved, found.highest
+    >>> found.people_by_class, found.people_raised, found.highest_belief
     ((0.0, 1.0, 0.0, 3.0, 0.0, 0.0), 3.0, 0.75)
     """
     hidden, known = counts[~known_places], prior[~known_places]
@@ -121,10 +121,10 @@ def add_confidences(parts: Iterable[Confidences], *, divisor: int = 1) -> Confid
     listed = (NO_CONFIDENCES, *parts)
     return Confidences(
         sum(one.people for one in listed) / divisor,
-        tuple(sum(column) / divisor for column in zip(*(one.classes for one in listed), strict=True)),
-        sum(one.improved for one in listed) / divisor,
-        sum(one.believed for one in listed) / divisor,
-        max(one.highest for one in listed),
+        tuple(sum(column) / divisor for column in zip(*(one.people_by_class for one in listed), strict=True)),
+        sum(one.people_raised for one in listed) / divisor,
+        sum(one.total_belief for one in listed) / divisor,
+        max(one.highest_belief for one in listed),
     )
 
 

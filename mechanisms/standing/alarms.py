@@ -239,7 +239,7 @@ def _calibrate_literal(task: StandingTask, literal: Cut, *, fnr: float, fpr: flo
         fnr=fnr,
         fpr=fpr,
         regime=task.regimes[functional],
-        least=task.leasts[functional],
+        least_value=task.least_values[functional],
     )
     try:
         if task.progressive:
@@ -302,8 +302,8 @@ def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> S
 
     objective = Objective(
         formulas=(apart,),
-        used=tuple(range(len(literals))),
-        functionals=len(literals),
+        used_functionals=tuple(range(len(literals))),
+        functional_count=len(literals),
         exposures=_list_literal_exposures(task, literals),
         loss=find_loss,
         fnr=task.fnr,

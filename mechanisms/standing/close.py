@@ -18,7 +18,7 @@ _LOSS = np.dtype("<f8")
 
 
 @dataclass(frozen=True, slots=True)
-class DecidedAtClose:
+class StandingDecision:
     """A mechanism's calibration as a `Standing` with one look.
 
     Guarantee: at the close the contract of the calibration, and its loss; `compute_spent` is what each key's decision
@@ -88,7 +88,7 @@ class _CloseState:
     loss: Epsilons
 
 
-def decide_at_close(mechanism: Mechanism, task: DecisionTask) -> DecidedAtClose:
+def decide_at_close(mechanism: Mechanism, task: DecisionTask) -> StandingDecision:
     """Calibrate a standing question that is decided once, when its window closes.
 
     Parameters:
@@ -110,4 +110,4 @@ def decide_at_close(mechanism: Mechanism, task: DecisionTask) -> DecidedAtClose:
     calibration = mechanism.calibrate(task)
     if calibration.whole_question or calibration.deniable:
         raise Unachievable("when a window closes every key is decided by itself, and none is left without an answer")
-    return DecidedAtClose(mechanism=mechanism, calibration=calibration, digest=compute_digest(calibration))
+    return StandingDecision(mechanism=mechanism, calibration=calibration, digest=compute_digest(calibration))

@@ -32,12 +32,12 @@ class StandingDistance:
     Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task, for any formula. One
     key's window loses `worst_case_epsilon` of one privacy unit at most (docs/proofs/standing.md).
 
-    `scale` has each functional's weight. `alarm` watches the distance as its only functional. If the formula is a
-    single literal, it watches the literal's own value, or its negative.
+    `functional_weights` has each functional's weight. `alarm` watches the distance as its only functional. If the
+    formula is a single literal, it watches the literal's own value, or its negative.
     """
 
     task: StandingTask
-    scale: tuple[int, ...]
+    functional_weights: tuple[int, ...]
     alarm: StandingAlarms
 
     @property
@@ -71,7 +71,7 @@ class StandingDistance:
             raise ValueError("a look has a value of each functional for each key")
         lone = _find_lone(self.task.formula)
         if lone is None:
-            distance = compute_signed_distance(self.task.formula, values, weights=self.scale)
+            distance = compute_signed_distance(self.task.formula, values, weights=self.functional_weights)
         else:
             distance = values[lone.functional] if lone.above else -values[lone.functional]
         return self.alarm.take_look(state, distance[np.newaxis, :], look=look, noise=noise)
@@ -116,14 +116,16 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
         sensitivities=(sensitivity,),
         exposures=expose_all_at_once(1),
         regimes=(find_distance_regime(task),),
-        leasts=(None,),
+        least_values=(None,),
         monotone=True,
     )
     try:
         alarm = calibrate_standing(alone)
     except Unachievable as refusal:
         raise Unachievable(refusal.reason) from refusal  # of no functional alone
-    return StandingDistance(task=task, scale=scale, alarm=replace(alarm, digest=compute_digest((task, scale, alarm))))
+    return StandingDistance(
+        task=task, functional_weights=scale, alarm=replace(alarm, digest=compute_digest((task, scale, alarm)))
+    )
 
 
 def find_distance_regime(task: StandingTask) -> Regime:

@@ -41,7 +41,7 @@ def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float
         tails = find_tails(shape, rate)
         return tails.find_least_reach(fnr) + tails.find_least_reach(fpr) <= tolerance + 2
 
-    scale = add_quantiles(fnr=fnr, fpr=fpr, fine=shape.window) / (tolerance + 1)
+    scale = add_quantiles(fnr=fnr, fpr=fpr, fine=shape.window_looks) / (tolerance + 1)
     low, high = Fraction(0), Fraction(max(1e-6, scale)).limit_denominator(1 << _RATE_BITS)
     while not meets_rates(high):
         low, high = high, 2 * high
@@ -49,7 +49,9 @@ def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float
             raise Unachievable("a tolerance this small needs noise that is smaller than is allowed")
     for _ in range(_HALVINGS):
         middle = Fraction(math.ceil((low + high) / 2 * (1 << _RATE_BITS)), 1 << _RATE_BITS)
-        if middle * min(shape.part, 1 - shape.part or 1) < LEAST_RATE or not meets_rates(middle):
+        if middle * min(shape.loss_share_of_ticks, 1 - shape.loss_share_of_ticks or 1) < LEAST_RATE or not meets_rates(
+            middle
+        ):
             low = middle
         else:
             high = middle
@@ -131,9 +133,9 @@ class SlidingNoise:
 
     def _find_span(self, look: int) -> tuple[int, int, int, int]:
         """Return the ranges of ticks and of blocks whose noise a look may need, each as first and end."""
-        block = self.shape.block
+        block = self.shape.block_ticks
         edges, half = find_edges(self.shape, look - 1), block // 2
-        return look - self.shape.window - half, look + half, edges.first, edges.last
+        return look - self.shape.window_looks - half, look + half, edges.first, edges.last
 
     def _extend_noise(self, drawn: "_DrawnNoise", look: int, noise: Noise) -> "_DrawnNoise":
         """Return the noise that a look needs: the noise drawn before, and new noise for new ticks and blocks."""
@@ -141,9 +143,11 @@ class SlidingNoise:
         kept = [drawn.ticks[:, max(0, first_tick - drawn.first_tick) :]]
         blocks = [drawn.blocks[:, max(0, first_block - drawn.first_block) :]]
         begun = first_tick if not drawn.ticks.shape[1] else drawn.first_tick + drawn.ticks.shape[1]
-        kept.append(self._draw_noise(drawn, end_tick - max(begun, first_tick), self.shape.part, noise))
+        kept.append(self._draw_noise(drawn, end_tick - max(begun, first_tick), self.shape.loss_share_of_ticks, noise))
         begun = first_block if not drawn.ticks.shape[1] else drawn.first_block + drawn.blocks.shape[1]
-        blocks.append(self._draw_noise(drawn, end_block - max(begun, first_block), 1 - self.shape.part, noise))
+        blocks.append(
+            self._draw_noise(drawn, end_block - max(begun, first_block), 1 - self.shape.loss_share_of_ticks, noise)
+        )
         ticks, coarse = (np.concatenate(parts, axis=1) for parts in (kept, blocks))
         return _DrawnNoise(drawn.last_look, first_tick, first_block, ticks, coarse)
 
@@ -162,7 +166,7 @@ class SlidingNoise:
         edges = find_edges(self.shape, look - 1)
         signs = np.zeros(drawn.ticks.shape[1], dtype=np.int64)
         for tick in edges.ticks:
-            signs[tick - drawn.first_tick] = 1 if look - self.shape.window <= tick < look else -1
+            signs[tick - drawn.first_tick] = 1 if look - self.shape.window_looks <= tick < look else -1
         total: Integers = np.einsum("ftk,t->fk", drawn.ticks, signs)
         total += drawn.blocks[:, edges.first - drawn.first_block : edges.last - drawn.first_block].sum(axis=1)
         return total

@@ -32,7 +32,7 @@ class StandingTask:
     sensitivities: tuple[int, ...]
     exposures: tuple[Exposure, ...]
     regimes: tuple[Regime, ...]
-    leasts: tuple[int | None, ...]
+    least_values: tuple[int | None, ...]
     looks: int
     fnr: float
     fpr: float
@@ -42,7 +42,7 @@ class StandingTask:
     def __post_init__(self) -> None:
         """Raise ValueError for parameters outside their ranges or of different numbers of functionals."""
         functionals = len(self.sensitivities)
-        if not {len(self.regimes), len(self.leasts), *map(len, self.exposures)} <= {functionals}:
+        if not {len(self.regimes), len(self.least_values), *map(len, self.exposures)} <= {functionals}:
             raise ValueError("a standing question has a sensitivity, a regime and a least value for each functional")
         if not 1 <= self.looks <= MOST_LOOKS or any(sensitivity < 1 for sensitivity in self.sensitivities):
             raise ValueError("a standing question has looks, and sensitivities of a unit or more")

@@ -31,16 +31,17 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NoiseShape:
-    """The parts of which the noise of a window of `window` looks is a sum.
+    """The parts of which the noise of a window of `window_looks` looks is a sum.
 
-    If `block` is 1 they are single ticks. Otherwise they are blocks of `block` ticks, and single ticks at the ends.
-    `part` is the ticks' part of the loss. `terms` are the possible numbers of ticks and of blocks in a sum.
+    If `block_ticks` is 1 they are single ticks. Otherwise they are blocks of `block_ticks` ticks, and single ticks at
+    the ends. `loss_share_of_ticks` is the ticks' part of the loss. `term_counts` are the possible numbers of ticks and
+    of blocks in a sum.
     """
 
-    window: int
-    block: int
-    part: Fraction
-    terms: tuple[tuple[int, int], ...]
+    window_looks: int
+    block_ticks: int
+    loss_share_of_ticks: Fraction
+    term_counts: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,15 @@ def find_edges(shape: NoiseShape, tick: int) -> Edges:
 
     Negative ticks are those before the first look.
 
-    >>> shape = NoiseShape(window=7, block=3, part=Fraction(1, 2), terms=((2, 3),))
+    >>> shape = NoiseShape(window_looks=7, block_ticks=3, loss_share_of_ticks=Fraction(1, 2), term_counts=((2, 3),))
     >>> find_edges(shape, 10)
     Edges(first=1, last=4, ticks=(3, 11))
     """
-    begin, end = tick - shape.window + 1, tick + 1
-    if shape.block == 1:
+    begin, end = tick - shape.window_looks + 1, tick + 1
+    if shape.block_ticks == 1:
         return Edges(0, 0, tuple(range(begin, end)))
-    first, last = ((edge + shape.block // 2) // shape.block for edge in (begin, end))
-    ends = [sorted(pair) for pair in ((begin, first * shape.block), (last * shape.block, end))]
+    first, last = ((edge + shape.block_ticks // 2) // shape.block_ticks for edge in (begin, end))
+    ends = [sorted(pair) for pair in ((begin, first * shape.block_ticks), (last * shape.block_ticks, end))]
     return Edges(first, last, tuple(place for low, high in ends for place in range(low, high)))
 
 
@@ -73,19 +74,21 @@ def find_edges(shape: NoiseShape, tick: int) -> Edges:
 def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
     """Return the shape of the least price for windows of `window` looks.
 
-    >>> [shape_window(window, fnr=0.05, fpr=0.1).block for window in (24, 168)]
+    >>> [shape_window(window, fnr=0.05, fpr=0.1).block_ticks for window in (24, 168)]
     [1, 16]
     """
     price, block = price_block_noise(length=window, fnr=fnr, fpr=fpr)
     if block == 1 or price >= price_tick_noise(length=window, fnr=fnr, fpr=fpr):
-        return NoiseShape(window=window, block=1, part=Fraction(1), terms=((window, 0),))
-    plain = NoiseShape(window=window, block=block, part=Fraction(1, 2), terms=())
+        return NoiseShape(
+            window_looks=window, block_ticks=1, loss_share_of_ticks=Fraction(1), term_counts=((window, 0),)
+        )
+    plain = NoiseShape(window_looks=window, block_ticks=block, loss_share_of_ticks=Fraction(1, 2), term_counts=())
     sums = {_count_terms(find_edges(plain, tick)) for tick in range(block)}
     terms = tuple(sorted(own for own in sums if not any(own != other and _covers(other, own) for other in sums)))
     ticks, blocks = terms[-1]
     on_ticks, on_blocks = np.cbrt(max(ticks, 1)), np.cbrt(max(blocks, 1))
     part = Fraction(round(float(on_ticks / (on_ticks + on_blocks)) * _PARTS), _PARTS)
-    return replace(plain, part=part, terms=terms)
+    return replace(plain, loss_share_of_ticks=part, term_counts=terms)
 
 
 def estimate_state_size(shape: NoiseShape, *, functionals: int, keys: int) -> int:
@@ -94,7 +97,9 @@ def estimate_state_size(shape: NoiseShape, *, functionals: int, keys: int) -> in
     A state has the noise of all ticks and blocks that a window may need.
     """
     at_a_look = find_edges(shape, 0)
-    places = shape.window + 2 * (shape.block // 2) + (at_a_look.last - at_a_look.first) + (shape.block > 1)
+    places = (
+        shape.window_looks + 2 * (shape.block_ticks // 2) + (at_a_look.last - at_a_look.first) + (shape.block_ticks > 1)
+    )
     return STORED.itemsize * functionals * keys * places
 
 
@@ -111,29 +116,33 @@ class Tails:
     """The probabilities that a window's noise is large, over all ends of a window within a block.
 
     In the computed law each draw is rounded to the nearest multiple of `step`, an odd number, so that wide noise has
-    few points. `lost` bounds the error of the sum by this rounding. `above[y]` is an upper bound, and `below[y]` a
-    lower bound, of the probability that the rounded sum is `y` steps or more.
+    few points. `rounding_error` bounds the error of the sum by this rounding. `upper_bounds[y]` is an upper bound, and
+    `lower_bounds[y]` a lower bound, of the probability that the rounded sum is `y` steps or more.
     """
 
     step: int
-    lost: int
-    above: Floats
-    below: Floats
+    rounding_error: int
+    upper_bounds: Floats
+    lower_bounds: Floats
 
     def bound_reach_chance(self, distance: int) -> float:
         """Return the probability that the noise is at least `distance`, rounded up."""
         if distance <= 0:
-            place = min(-((distance - 1 - self.lost) // self.step), self.below.size - 1)
-            return min(1.0, 1.0 - float(self.below[place]) + _SLACK)
-        place = -((self.lost - distance) // self.step)
-        return 1.0 if place < 1 else min(1.0, float(self.above[min(place, self.above.size - 1)]) * (1.0 + _SLACK))
+            place = min(-((distance - 1 - self.rounding_error) // self.step), self.lower_bounds.size - 1)
+            return min(1.0, 1.0 - float(self.lower_bounds[place]) + _SLACK)
+        place = -((self.rounding_error - distance) // self.step)
+        return (
+            1.0
+            if place < 1
+            else min(1.0, float(self.upper_bounds[min(place, self.upper_bounds.size - 1)]) * (1.0 + _SLACK))
+        )
 
     def find_least_reach(self, chance: float) -> int:
         """Return the least distance, 1 or more, that the noise reaches with probability `chance` at most."""
-        enough = np.flatnonzero(self.above[1:] * (1.0 + _SLACK) <= chance)
+        enough = np.flatnonzero(self.upper_bounds[1:] * (1.0 + _SLACK) <= chance)
         if not enough.size:
             raise Unachievable("an error rate this small is beyond what the law of this noise is known to")
-        return int(enough[0]) * self.step + self.lost + 1
+        return int(enough[0]) * self.step + self.rounding_error + 1
 
 
 @lru_cache(maxsize=64)
@@ -142,19 +151,19 @@ def find_tails(shape: NoiseShape, rate: Fraction) -> Tails:
 
     Noise is symmetric with one peak, so a sum of more terms reaches further. Sums that others dominate are left out.
     """
-    rates = (float(rate * shape.part), float(rate * (1 - shape.part)))
-    reach = max(_find_reach(terms, rates) for terms in shape.terms)
+    rates = (float(rate * shape.loss_share_of_ticks), float(rate * (1 - shape.loss_share_of_ticks)))
+    reach = max(_find_reach(terms, rates) for terms in shape.term_counts)
     step = math.ceil(2.0 * reach / _MOST_POINTS) // 2 * 2 + 1
     points = 1 << math.ceil(math.log2(2.0 * reach / step + 2.0))
     angles = 2.0 * np.pi * np.arange(points // 2 + 1) / points
     laws = [_compute_transform(own, angles, step=step) if own else np.ones_like(angles) for own in rates]
     above, below = np.zeros(points // 2), np.ones(points // 2)
-    for ticks, blocks in shape.terms:
+    for ticks, blocks in shape.term_counts:
         mass = np.maximum(np.fft.irfft(laws[0] ** ticks * laws[1] ** blocks, points)[: points // 2], 0.0)
         tails = np.cumsum(mass[::-1])[::-1]
         above, below = np.maximum(above, tails), np.minimum(below, tails)
-    lost = max(sum(terms) for terms in shape.terms) * (step // 2)
-    return Tails(step=step, lost=lost, above=above + _UNKNOWN, below=below - _UNKNOWN)
+    lost = max(sum(terms) for terms in shape.term_counts) * (step // 2)
+    return Tails(step=step, rounding_error=lost, upper_bounds=above + _UNKNOWN, lower_bounds=below - _UNKNOWN)
 
 
 def _find_reach(terms: tuple[int, int], rates: tuple[float, float]) -> float:

@@ -96,15 +96,15 @@ def _write_watched(states: Sequence[AlarmState]) -> list[bytes]:
     """Encode the states of the keys that a rung watches, column by column."""
     if not states:
         return []
-    extended = [(state.digits - FIRST_DIGITS) // FURTHER_DIGITS for state in states]
+    extended = [(state.digit_count - FIRST_DIGITS) // FURTHER_DIGITS for state in states]
     digits = _FIRST_BYTES + _FURTHER_BYTES * max(extended)
-    width = max(1, (max(state.total for state in states).bit_length() + 7) // 8)
+    width = max(1, (max(state.total_weight for state in states).bit_length() + 7) // 8)
     return [
         np.array(extended, dtype=_EXTENDED).tobytes(),
-        b"".join([state.uniform.to_bytes(digits, "little") for state in states]),
-        np.array([state.highest for state in states], dtype=_STEPS).tobytes(),
+        b"".join([state.secret_digits.to_bytes(digits, "little") for state in states]),
+        np.array([state.highest_steps for state in states], dtype=_STEPS).tobytes(),
         write_number(width),
-        b"".join([state.total.to_bytes(width, "little") for state in states]),
+        b"".join([state.total_weight.to_bytes(width, "little") for state in states]),
     ]
 
 

@@ -26,13 +26,13 @@ from mechanisms.streams.stream import Tick, check_budget, check_counts
 class BinaryTreeState:
     """The state between ticks: `ticks` counts them.
 
-    For each level, `sums` and `noisy` have the true and the noisy sum of a dyadic range, or 0.  The binary digits of
-    `ticks` say which levels have a range.
+    For each level, `sums` and `noisy_sums` have the true and the noisy sum of a dyadic range, or 0.  The binary digits
+    of `ticks` say which levels have a range.
     """
 
     ticks: int
     sums: tuple[int, ...]
-    noisy: tuple[int, ...]
+    noisy_sums: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class BinaryTree:
 
     def start(self) -> BinaryTreeState:
         """Return the state before the first tick."""
-        return BinaryTreeState(ticks=0, sums=(0,) * self.levels, noisy=(0,) * self.levels)
+        return BinaryTreeState(ticks=0, sums=(0,) * self.levels, noisy_sums=(0,) * self.levels)
 
     def advance(self, states: Sequence[BinaryTreeState], counts: Integers, *, noise: Noise) -> Tick[BinaryTreeState]:
         """Advance one tick. Ranges that end together are merged into one, with new noise."""
@@ -86,11 +86,11 @@ class BinaryTree:
             BinaryTreeState(
                 ticks=state.ticks + 1,
                 sums=(*(0,) * level, total, *state.sums[level + 1 :]),
-                noisy=(*(0,) * level, value, *state.noisy[level + 1 :]),
+                noisy_sums=(*(0,) * level, value, *state.noisy_sums[level + 1 :]),
             )
             for state, level, total, value in zip(states, levels, merged, noisy, strict=True)
         )
-        return Tick(states=after, estimates=tuple(Fraction(sum(state.noisy)) for state in after))
+        return Tick(states=after, estimates=tuple(Fraction(sum(state.noisy_sums)) for state in after))
 
 
 def _find_lowest_digit(number: int) -> int:

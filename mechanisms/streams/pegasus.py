@@ -8,7 +8,7 @@ and cost nothing more (`mechanisms/streams/window_sum.py`, `mechanisms/streams/e
 | here | the thesis |
 |---|---|
 | `Pegasus.perturber_epsilon`, `.grouper_epsilon` | epsilon_p, epsilon_g |
-| `PegasusState.noisy` | the noisy counts of G |
+| `PegasusState.noisy_counts` | the noisy counts of G |
 | take_average, take_median, shrink_to_average | AS, MS, JSS |
 
 What is printed but does not hold: equation 5.2 compares two places of one user at one tick, which are two events: with
@@ -43,7 +43,7 @@ class PegasusState:
     """
 
     grouper: GrouperState
-    noisy: tuple[int, ...]
+    noisy_counts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Pegasus:
 
     def start(self) -> PegasusState:
         """Return a state without groups."""
-        return PegasusState(grouper=NO_GROUP, noisy=())
+        return PegasusState(grouper=NO_GROUP, noisy_counts=())
 
     def advance(self, states: Sequence[PegasusState], counts: Integers, *, noise: Noise) -> Tick[PegasusState]:
         """Advance one tick: perturb, group, smooth."""
@@ -128,8 +128,8 @@ class Pegasus:
         variance = 2 / (self.perturber_rate * self.perturber_rate)
         after, estimates = [], []
         for state, latest, group, joins in zip(states, noisy.tolist(), groups, joined, strict=True):
-            counts = list(state.noisy) if joins else []
+            counts = list(state.noisy_counts) if joins else []
             insort(counts, latest)
-            after.append(PegasusState(grouper=group, noisy=tuple(counts)))
+            after.append(PegasusState(grouper=group, noisy_counts=tuple(counts)))
             estimates.append(self.smooth(counts, latest, variance))
         return Tick(states=tuple(after), estimates=tuple(estimates))

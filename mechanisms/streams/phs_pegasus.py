@@ -183,7 +183,7 @@ class FreePruningState:
     """One PeGaSus for each aggregation, and True for those whose last estimate was below the bound."""
 
     nodes: HierarchyState
-    small: tuple[bool, ...]
+    are_small: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class PhsPegasusFree:
 
     def start(self) -> FreePruningState:
         """Return a state without groups, with nothing small."""
-        return FreePruningState(nodes=self.pruned.start(), small=(False,) * len(self.hierarchy.parents))
+        return FreePruningState(nodes=self.pruned.start(), are_small=(False,) * len(self.hierarchy.parents))
 
     def advance(
         self, states: Sequence[FreePruningState], counts: Integers, *, noise: Noise
@@ -232,11 +232,11 @@ class PhsPegasusFree:
 
         The new estimates prune for the next tick.
         """
-        pruning = prune_below_small(self.hierarchy, np.array([state.small for state in states], dtype=np.bool_))
+        pruning = prune_below_small(self.hierarchy, np.array([state.are_small for state in states], dtype=np.bool_))
         aggregates = self.hierarchy.aggregate(counts)
         tick = self.pruned.advance([state.nodes for state in states], aggregates, pruning, noise=noise)
         after = tuple(
-            FreePruningState(nodes=nodes, small=tuple(estimate < self.prune_below for estimate in estimates))
+            FreePruningState(nodes=nodes, are_small=tuple(estimate < self.prune_below for estimate in estimates))
             for nodes, estimates in zip(tick.states, tick.estimates, strict=True)
         )
         return HierarchyTick(states=after, estimates=tick.estimates)

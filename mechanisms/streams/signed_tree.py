@@ -96,14 +96,14 @@ class SignedTree:
             raise ValueError("the horizon is over")
         half = self.branching // 2
         turns = [self._plan_tick(state) for state in states]
-        draws = sum(half * len(turn.moved) + len(turn.grown) for turn in turns)
+        draws = sum(half * len(turn.moved_levels) + len(turn.grown_levels) for turn in turns)
         drawn = iter(noise.draw_discrete_laplace(rate=self.rate, size=draws).tolist())
         after, estimates = [], []
         for state, turn, count in zip(states, turns, counts.tolist(), strict=True):
             before, behind = list(state.before), list(state.behind)
-            for level in turn.moved:
+            for level in turn.moved_levels:
                 before[level], behind[level] = tuple(next(drawn) for _ in range(half)), ()
-            for level in turn.grown:
+            for level in turn.grown_levels:
                 behind[level] = (*behind[level], next(drawn))
             total = state.total + count
             after.append(
@@ -119,7 +119,7 @@ class SignedTree:
         digits = tuple(low - self.branching * high for low, high in pairwise(multiples))
         moved = tuple(level for level in range(self.levels) if multiples[level + 1] != last[level + 1])
         grown = tuple(level for level, digit in enumerate(digits) if digit > len(state.behind[level]))
-        return _TickPlan(digits=digits, moved=moved, grown=grown)
+        return _TickPlan(digits=digits, moved_levels=moved, grown_levels=grown)
 
     def _list_multiples(self, ticks: int) -> list[int]:
         """Return for each level the multiple of its nodes' length that is nearest to `ticks`.
@@ -136,10 +136,11 @@ class SignedTree:
 class _TickPlan:
     """The changes of a signed tree at one tick.
 
-    `digits` are those of the new number of ticks, lowest first. `moved` are the levels whose higher digits change, so
-    that the noises before their multiple are drawn. `grown` are the levels that need one more node after it.
+    `digits` are those of the new number of ticks, lowest first. `moved_levels` are the levels whose higher digits
+    change, so that the noises before their multiple are drawn. `grown_levels` are the levels that need one more node
+    after it.
     """
 
     digits: tuple[int, ...]
-    moved: tuple[int, ...]
-    grown: tuple[int, ...]
+    moved_levels: tuple[int, ...]
+    grown_levels: tuple[int, ...]

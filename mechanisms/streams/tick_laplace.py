@@ -59,7 +59,7 @@ class TickLaplace:
 class LastNoisyCounts:
     """The noisy counts of the last ticks, oldest first. They are public."""
 
-    noisy: tuple[int, ...]
+    noisy_counts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,16 @@ class BackwardSmoothing:
 
     def start(self) -> LastNoisyCounts:
         """Return the state before the first tick."""
-        return LastNoisyCounts(noisy=())
+        return LastNoisyCounts(noisy_counts=())
 
     def advance(self, states: Sequence[LastNoisyCounts], counts: Integers, *, noise: Noise) -> Tick[LastNoisyCounts]:
         """Advance one tick."""
         check_counts(states, counts)
         noisy = add_noise(counts, rate=self.laplace.rate, noise=noise).tolist()
-        kept = [(*state.noisy, count)[-self.ticks_back - 1 :] for state, count in zip(states, noisy, strict=True)]
+        kept = [
+            (*state.noisy_counts, count)[-self.ticks_back - 1 :] for state, count in zip(states, noisy, strict=True)
+        ]
         return Tick(
-            states=tuple(LastNoisyCounts(noisy=last) for last in kept),
+            states=tuple(LastNoisyCounts(noisy_counts=last) for last in kept),
             estimates=tuple(Fraction(sum(last), len(last)) for last in kept),
         )

@@ -55,7 +55,7 @@ class WindowSumSmoother:
         """
         after, sums = [], []
         for groups, pegasus, median in zip(states, tick.states, tick.estimates, strict=True):
-            size = len(pegasus.noisy)
+            size = len(pegasus.noisy_counts)
             closed = slice(0, len(groups.sizes) - (size > 1))
             found, total = self._drop_left_groups(
                 WindowGroups(medians=(*groups.medians[closed], median), sizes=(*groups.sizes[closed], size))

@@ -47,14 +47,15 @@ rounding."""
 class EmptyGroups:
     """What is known of groups without rows, which may be most of a large key domain.
 
-    Early looks may return one of them by chance. `chance` bounds the probability that all early looks together add to
-    that of the last look.
+    Early looks may return one of them by chance. `return_probability` bounds the probability that all early looks
+    together add to that of the last look.
 
-    `distance` is how far from passing these groups are, in integer units. In a schedule it is in steps of the noise.
+    `steps_from_passing` is how far from passing these groups are, in integer units. In a schedule it is in steps of
+    the noise.
     """
 
-    distance: int
-    chance: float
+    steps_from_passing: int
+    return_probability: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,11 @@ def calibrate_three_zone(
     grains = _list_grains(sensitivity, tolerance, fnr, fpr, allow_block=allow_block, most_steps=most_steps)
 
     def calibrate(block: int, steps: int) -> FunctionalTest:
-        own = None if empty is None else EmptyGroups((empty.distance + block) // block - 1, empty.chance)
+        own = (
+            None
+            if empty is None
+            else EmptyGroups((empty.steps_from_passing + block) // block - 1, empty.return_probability)
+        )
         shape = _calibrate_unit_test(steps, fnr, fpr, exact=not is_two_sided, schedule=replace(schedule, empty=own))
         return replace(
             shape,
@@ -254,7 +259,7 @@ def _place_zones(
         accepting = max(accepting, -tolerance - _find_quantile(early, fpr * share, also))
         if schedule.empty is not None:
             chance = _bound_chance_of_empty(schedule.empty, rate, tolerance, fpr) / len(schedule.rates)
-            accepting = max(accepting, -schedule.empty.distance - _find_quantile(early, chance, also))
+            accepting = max(accepting, -schedule.empty.steps_from_passing - _find_quantile(early, chance, also))
         zones.append(Zone(rate=early, low=rejecting + 1, high=accepting - 1))
     return tuple(reversed(zones))
 
@@ -265,7 +270,7 @@ def _bound_chance_of_empty(empty: EmptyGroups, rate: Fraction, tolerance: int, f
     It is `empty.chance` or the last look's probability, if that is more. The latter falls from `fpr` at the tolerance
     as the noise does.
     """
-    return max(empty.chance, fpr * math.exp(-float(rate) * max(0, empty.distance - tolerance)))
+    return max(empty.return_probability, fpr * math.exp(-float(rate) * max(0, empty.steps_from_passing - tolerance)))
 
 
 def _multiply_rate(rate: Fraction, part: Fraction) -> float:

@@ -35,7 +35,7 @@ def write_ranking_promise(plan: Plan) -> str | None:
         return f"all are ranked{within}, and two that are {apart} apart {order}"
     first, last, order = f"the first group{within}", "it", ""
     if limit > 1:
-        swapped = write_percent(ranking.swapped, places=2)
+        swapped = write_percent(ranking.swap_rate, places=2)
         first, last = f"one of the first {limit:,} groups{within}", "the last of them"
         order = f"; two returned that are so far apart stand in the wrong order at most {swapped} of the time"
     return (
@@ -114,7 +114,7 @@ def write_ranking_json(plan: Plan) -> dict[str, Any] | None:
         "offset": ranking.task.offset,
         "partition": list(ranked.partition),
         "tolerance": float(ranked.slack),
-        "swapped_at_most": ranking.swapped,
+        "swapped_at_most": ranking.swap_rate,
         "epsilon": ranking.worst_case_epsilon,
         "looks": len(ranking.looks) + (ranking.noise_rate > 0),
     }

@@ -110,7 +110,7 @@ def price_at_once(
         regime=Regime.GROWING,
         is_append_only=True,
     )
-    way = Way.TICK_NOISE if standing.shape.block == 1 else Way.BLOCK_NOISE
+    way = Way.TICK_NOISE if standing.shape.block_ticks == 1 else Way.BLOCK_NOISE
     return ways, next(place for place, one in enumerate(ways) if one.way is way)
 
 

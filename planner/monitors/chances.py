@@ -83,7 +83,7 @@ def _list_joint_courses(plan: MonitorPlan, standing: StandingDistance) -> Iterat
     for literal in literals:
 
         def see(value: int, own: Cut = literal) -> int:
-            return value if len(literals) == 1 else (value - own.cut) * standing.scale[own.functional]
+            return value if len(literals) == 1 else (value - own.cut) * standing.functional_weights[own.functional]
 
         yield _make_courses(plan, literal, ladder.task, find_seen=see, watches_whole=len(literals) > 1)
 

@@ -123,7 +123,7 @@ def make_monitor_json(plan: MonitorPlan) -> dict[str, Any]:
                 "meaning": way.way.value,
                 "price": way.price,
                 "epsilon": plan.find_way_epsilon(way),
-                "clearing_looks": way.clearing,
+                "clearing_looks": way.clearing_looks,
                 "taken": place == plan.chosen_way,
                 "served": way.way not in _PRICED_ALONE,
             }
@@ -263,9 +263,11 @@ def _write_way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str
     elif way.way in _AT_ONCE and not plan.clears_at_once:
         clears = 'clears = "at once": an alert goes at once, fpr is for each look'
     elif way.way is Way.ALARM_PER_EPOCH and plan.clears_at_once:
-        clears = f'clears = "at the close": an alert stays up to {write_duration(_find_stretch(plan, way.clearing))}'
-    elif way.clearing:
-        clears = f"an alert stays up to {write_duration(_find_stretch(plan, way.clearing))}"
+        clears = (
+            f'clears = "at the close": an alert stays up to {write_duration(_find_stretch(plan, way.clearing_looks))}'
+        )
+    elif way.clearing_looks:
+        clears = f"an alert stays up to {write_duration(_find_stretch(plan, way.clearing_looks))}"
     rough = (
         ", rough ones before sharp ones"
         if place == plan.chosen_way and plan.monitor.progressive and plan.alerts_early
@@ -280,9 +282,9 @@ def _write_way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str
 
 def _write_noise(plan: MonitorPlan, standing: SlidingNoise) -> str:
     """Return a clause on the noise of stretches and blocks, which is drawn once for all looks."""
-    if standing.shape.block == 1:
+    if standing.shape.block_ticks == 1:
         return "whose count has noise that is drawn once; a look sees sums of them"
-    block = write_duration(standing.shape.block * plan.windows.every)
+    block = write_duration(standing.shape.block_ticks * plan.windows.every)
     return f"and in one of {block}: the count of each has noise that is drawn once; a look sees sums of them"
 
 

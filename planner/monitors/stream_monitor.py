@@ -56,4 +56,4 @@ def watch_streamed(question: Question, task: StandingTask, monitor: Monitor) -> 
 
 def price_stream(watched: WatchedWindow, *, epsilon: float, per_price: float) -> PricedWay:
     """Return a stream as a priced way, comparable with ways whose prices are worth `per_price` each."""
-    return PricedWay(Way.STREAM, epsilon / per_price, clearing=watched.hop, regime=None, is_per_look=False)
+    return PricedWay(Way.STREAM, epsilon / per_price, clearing_looks=watched.hop, regime=None, is_per_look=False)

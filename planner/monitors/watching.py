@@ -159,7 +159,7 @@ def make_standing_task(
         sensitivities=tuple(functional.sensitivity for functional in question.functionals),
         exposures=find_joint_sensitivity(question).find_exposures(),
         regimes=regimes,
-        leasts=list_leasts(question, regimes),
+        least_values=list_leasts(question, regimes),
         looks=looks,
         fnr=question.accuracy.fnr,
         fpr=question.accuracy.fpr,
@@ -179,9 +179,11 @@ def _price_ways(
     """Return the ways that would keep the contract, the cheapest first, and the index of the chosen one."""
     rates = {"fnr": question.accuracy.fnr, "fpr": question.accuracy.fpr}
     if not early:
-        once = PricedWay(way=Way.CLOSE, price=price_at_close(**rates), clearing=0, regime=None, is_per_look=False)
+        once = PricedWay(way=Way.CLOSE, price=price_at_close(**rates), clearing_looks=0, regime=None, is_per_look=False)
         looks = watched.length
-        afresh = PricedWay(Way.AFRESH, price_each_look(looks=looks, **rates), clearing=0, regime=None, is_per_look=True)
+        afresh = PricedWay(
+            Way.AFRESH, price_each_look(looks=looks, **rates), clearing_looks=0, regime=None, is_per_look=True
+        )
         return (once, afresh) if looks > 1 else (once,), 0
     worst = max((Regime.GROWING if one is Regime.SLIDING else one for one in regimes), key=lambda one: one.factor)
     ways = price_ways(

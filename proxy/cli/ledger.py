@@ -86,7 +86,11 @@ def list_questions(
         print_json([*found, *(make_published_document(one) for one in reversed(published))])
         return
     print(*list_question_lines(page.questions), sep="\n")
-    older = f", {page.older:,} older: --before {page.questions[-1].reservation[:SHORT_ID]}" if page.older else ""
+    older = (
+        f", {page.older_count:,} older: --before {page.questions[-1].reservation[:SHORT_ID]}"
+        if page.older_count
+        else ""
+    )
     print(f"({write_row_count(len(page.questions))}{older})")
     print("".join(f"{line}\n" for line in list_published_lines(published)), end="")
 
@@ -243,12 +247,17 @@ def paths(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     if as_json:
         print_json(
             [
-                {"table": size.table, "data_version": size.version, "states": size.states, "bytes": size.size_bytes}
+                {
+                    "table": size.table,
+                    "data_version": size.version,
+                    "states": size.state_count,
+                    "bytes": size.size_bytes,
+                }
                 for size in sizes
             ]
         )
         return
-    rows = [(size.table, size.version, f"{size.states:,}", f"{size.size_bytes / 1e6:.1f}") for size in sizes]
+    rows = [(size.table, size.version, f"{size.state_count:,}", f"{size.size_bytes / 1e6:.1f}") for size in sizes]
     print(*write_psql_table(("table", "data version", "states", "MB"), rows), sep="\n")
     print(f"({write_row_count(len(rows))})")
 
@@ -267,4 +276,4 @@ def prune(
         if not found:
             raise typer.BadParameter("no noise path of that table and data version is stored", param_hint="VERSION")
         ledger.owner.prune(table, version, by=read_decider(by), why=read_reason(why))
-    print(f"{table}, {version}: {found[0].states:,} states of noise paths removed")
+    print(f"{table}, {version}: {found[0].state_count:,} states of noise paths removed")

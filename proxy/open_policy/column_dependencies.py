@@ -30,9 +30,12 @@ def find_all_dependencies(catalog: Catalog) -> Knowledge:
         pinned = tuple(
             one for label in sorted(columns) for member in members for one in _find_pinned(label, member, catalog)
         )
-        unique = {(one.determined, one.base): one for one in (*calendar, *pinned, *_compose_pinned(pinned, calendar))}
+        unique = {
+            (one.determined_column, one.base_column): one
+            for one in (*calendar, *pinned, *_compose_pinned(pinned, calendar))
+        }
         own = {column.label for column in known}
-        return tuple(one for one in unique.values() if one.base in columns or one.base in own)
+        return tuple(one for one in unique.values() if one.base_column in columns or one.base_column in own)
 
     return find_dependencies
 
@@ -41,9 +44,12 @@ def _compose_pinned(pinned: Sequence[Dependency], calendar: Sequence[Dependency]
     """Yield dependencies of looked-up columns on a derived key's base column, through both steps together."""
     for last in pinned:
         for first in calendar:
-            if last.base == first.determined:
-                values = {base: None if via is None else last.values.get(via) for base, via in first.values.items()}
-                yield Dependency(last.determined, first.base, values, is_complete=False)
+            if last.base_column == first.determined_column:
+                values = {
+                    base: None if via is None else last.determined_values.get(via)
+                    for base, via in first.determined_values.items()
+                }
+                yield Dependency(last.determined_column, first.base_column, values, is_complete=False)
 
 
 def _find_pinned(label: str, table: Table, catalog: Catalog) -> Iterator[Dependency]:

@@ -206,11 +206,11 @@ def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Intege
     ranked = plan.question.ranked
     places = ranking.places.tolist()
     if ranked is None or not ranked.keeps_every_row:
-        return ranking.ranked, places
+        return ranking.ranked_keys, places
     beyond = passed.copy()
-    beyond[ranking.ranked] = False
+    beyond[ranking.ranked_keys] = False
     others = np.flatnonzero(beyond)
-    return np.concatenate([ranking.ranked, others]), places + [(ranked.limit or 0) + 1] * others.size
+    return np.concatenate([ranking.ranked_keys, others]), places + [(ranked.limit or 0) + 1] * others.size
 
 
 def _clear_publicly_false(plan: Plan, number: int, truth: Booleans) -> Booleans:

@@ -190,8 +190,8 @@ def plan_on_stored_noise(claim: Claim, memory: StoredNoise, *, is_wanted: bool) 
     states = [stored[name][0] for name in used.values()]
     continuing = PathContinuation(
         paths=tuple(sorted(each.state for each in states)),
-        shared=find_largest_amounts(on_paths, continuation.fresh_by_key),
-        known=find_largest_amounts(on_paths, _find_unreserved_loss(continuation, paths, here)),
+        shared_loss=find_largest_amounts(on_paths, continuation.fresh_by_key),
+        public_loss=find_largest_amounts(on_paths, _find_unreserved_loss(continuation, paths, here)),
     )
     charge = replace(
         claim.charge,

@@ -91,7 +91,9 @@ def _list_tightest(balances: Sequence[BalanceLeft]) -> Iterator[RemainingBalance
 
 
 def _describe_unit_form(charge: Charge, room: Headroom, balances: Sequence[BalanceLeft]) -> UnitCharge | None:
-    delta = next((one.unit.delta for one in balances if one.unit is not None and one.unit.delta is not None), None)
+    delta = next(
+        (one.unit_room.delta for one in balances if one.unit_room is not None and one.unit_room.delta is not None), None
+    )
     if delta is None or charge.renyi is None or charge.epsilon_nano == 0:
         return None
     pure = _count_further(charge, balances, None, most_nano=None)[0] or 0

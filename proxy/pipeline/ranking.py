@@ -37,7 +37,7 @@ def rank_without_data(plan: Plan, passed: Booleans) -> Ranking | None:
     order = np.argsort(within, kind="stable")
     places = number_within(within[order])
     kept = places <= plan.ranking.task.limit
-    return Ranking(ranked=members[order][kept], places=places[kept], epsilon=np.zeros(passed.shape), path=None)
+    return Ranking(ranked_keys=members[order][kept], places=places[kept], epsilon=np.zeros(passed.shape), path=None)
 
 
 def _find_partitions(plan: Plan) -> Integers | None:

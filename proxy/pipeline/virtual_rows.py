@@ -94,7 +94,7 @@ def _list_domains(catalog: Catalog) -> Iterator[VirtualRow]:
 def _list_queries(service: Service, analyst: str) -> tuple[VirtualRow, ...]:
     return tuple(
         (
-            asked.at.isoformat(sep=" "),
+            asked.asked_at.isoformat(sep=" "),
             asked.charge.family.table,
             asked.charge.question,
             str(asked.charge.cells.size),
@@ -114,7 +114,7 @@ def _list_answers(service: Service, analyst: str) -> Iterator[VirtualRow]:
             continue
         charge, wording = asked.charge, asked.wording
         yield (
-            asked.at.isoformat(sep=" "),
+            asked.asked_at.isoformat(sep=" "),
             charge.family.table,
             charge.family.version,
             charge.question,

@@ -77,7 +77,7 @@ def find_affordable_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Re
                 fnr=FNR,
                 fpr=FPR,
                 regime=regime,
-                least=None,
+                least_value=None,
             )
         )
 

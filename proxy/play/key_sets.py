@@ -119,7 +119,7 @@ def _answer_night(task: GameTask, world: PrivateDays, epsilon: Fraction, noise: 
     regions = world.building.plan.regions
     ranking = find_affordable_ranking(epsilon, keys=len(regions))
     ranked = rank_keys(ranking, world.count_nights(task.on_day), taking_part=None, keeps_path=False, noise=noise)
-    first = regions[int(ranked.ranked[0])]
+    first = regions[int(ranked.ranked_keys[0])]
     sql = (
         f"SELECT region FROM presence WHERE night = '{name_day(task.on_day)}'\n"
         "GROUP BY region ORDER BY count(*) DESC LIMIT 1"

@@ -187,7 +187,7 @@ class BoundsRelease:
                 return FoundBounds((), units, self.request.units is None, None)
             index = run_scan(scan, counts[place], noise=noise)
             found.append(_make_found_bound(statistic, scan, index))
-        cut = max(float(scan.cut) for scan in scans if scan is not None)
+        cut = max(float(scan.cut_share) for scan in scans if scan is not None)
         return FoundBounds(tuple(found), units, self.request.units is None, cut)
 
     def _count_units(self, true: int, noise: Noise) -> int:

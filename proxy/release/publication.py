@@ -109,10 +109,10 @@ class PublicationRequest:
         """Return the condition that the method SPS must meet in every group."""
         return Criterion(
             retention=float(self.retention),
-            values=values,
+            value_count=values,
             relative_error=float(self.within),
             least_tail=float(self.unsure),
-            exact=self.exact,
+            uses_exact_tails=self.exact,
         )
 
 

@@ -102,7 +102,7 @@ def _list_unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetL
         budget=write_cap(report.unit_cap_nano),
         spent=write_epsilon(report.unit_spent_nano),
         left=write_epsilon(report.unit_left_nano),
-        limit=name_limit(report.unit_limit),
+        limit=name_limit(report.tightest_unit_scope),
     )
 
 
@@ -139,7 +139,7 @@ def _list_grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
             budget=write_cap(found[0].cap_nano),
             spent=write_epsilon(max(max(balance.lost_nano, default=0) for balance in found)),
             left=write_epsilon(min(tightest.left_nano, default=tightest.cap_nano)),
-            limit=name_limit(tightest.limit),
+            limit=name_limit(tightest.tightest_scope),
         )
 
 
@@ -168,7 +168,7 @@ def _list_group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
                 budget=write_cap(balance.cap_nano),
                 spent=write_epsilon(spent),
                 left=write_epsilon(left),
-                limit=name_limit(balance.limit),
+                limit=name_limit(balance.tightest_scope),
             )
 
 
@@ -195,7 +195,7 @@ def make_document(service: Service, analyst: str | None) -> dict[str, Any]:
             "spent_at_most": report.unit_spent_nano / NANO,
             "left": None if report.unit_left_nano is None else report.unit_left_nano / NANO,
             "delta": caps.delta,
-            "plain_sum": report.unit.pure_nano / NANO,
+            "plain_sum": report.unit_loss.pure_nano / NANO,
         },
         "epsilon_per_table": caps.per_table,
         "tables": [
@@ -207,7 +207,7 @@ def make_document(service: Service, analyst: str | None) -> dict[str, Any]:
             }
             for table in report.tables
         ],
-        "windows": report.windows,
+        "windows": report.window_count,
         "families": [_make_family_document(balance) for balance in report.families],
         "analysts": [
             {
@@ -218,10 +218,10 @@ def make_document(service: Service, analyst: str | None) -> dict[str, Any]:
             }
             for own in report.analysts
         ],
-        "open_reservations": len(report.open),
+        "open_reservations": len(report.open_reservations),
         "monitors": [
             {"monitor": run.monitor, "state": run.state.value, "worst_case_epsilon": run.charge.epsilon_nano / NANO}
-            for run in report.monitors
+            for run in report.running_monitors
         ],
     } | _make_published_document(service, analyst)
 

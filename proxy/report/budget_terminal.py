@@ -52,16 +52,16 @@ def make_tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     if analyst is not None:
         shown.insert(1, _make_limits_table(report))
     shown.append(analysts)
-    if report.open:
+    if report.open_reservations:
         waiting = Printed(title="Reserved and never committed: stays spent", title_justify="left")
         for heading in ("reserved at", "analyst", "table", "epsilon"):
             waiting.add_column(heading)
-        for item in report.open:
+        for item in report.open_reservations:
             charge = item.charge
             when = item.reserved_at.isoformat(sep=" ", timespec="seconds")
             waiting.add_row(when, charge.analyst, charge.family.table, write_epsilon(charge.epsilon_nano))
         shown.append(waiting)
-    if report.monitors:
+    if report.running_monitors:
         shown.append(_list_monitors(report))
     return (*shown, *_list_published(find_published(service, analyst)))
 
@@ -73,7 +73,7 @@ def _make_limits_table(report: BudgetReport) -> Printed:
         limits.add_column(heading, overflow="fold")
     for balance in report.families:
         keys = ", ".join(read_label(label) for label in balance.family.columns) or "the whole table"
-        limits.add_row(balance.family.table, keys, name_limit(balance.limit))
+        limits.add_row(balance.family.table, keys, name_limit(balance.tightest_scope))
     return limits
 
 
@@ -86,7 +86,7 @@ def _make_unit_table(service: Service, report: BudgetReport, *, analyst: str | N
     row = [write_cap(report.unit_cap_nano), write_epsilon(report.unit_spent_nano), write_left(report.unit_left_nano)]
     if analyst is not None and report.unit_cap_nano is not None:
         units.add_column("limit", overflow="fold")
-        row.append(name_limit(report.unit_limit))
+        row.append(name_limit(report.tightest_unit_scope))
     units.add_row(*row)
     return units
 
@@ -107,7 +107,7 @@ def _list_monitors(report: BudgetReport) -> Printed:
     standing = Printed(title="Monitors: reserved for their whole horizon until they are ended", title_justify="left")
     for heading in ("started at", "monitor", "state", "table", "epsilon"):
         standing.add_column(heading)
-    for run in report.monitors:
+    for run in report.running_monitors:
         when = run.started_at.isoformat(sep=" ", timespec="seconds")
         cost = write_epsilon(run.charge.epsilon_nano)
         standing.add_row(when, make_visible(run.monitor), run.state.value, run.charge.family.table, cost)

@@ -31,7 +31,7 @@ def list_question_lines(questions: Sequence[AskedQuestion]) -> Iterator[str]:
 def _make_line(question: AskedQuestion) -> tuple[str, ...]:
     charge = question.charge
     return (
-        question.at.isoformat(sep=" ", timespec="seconds"),
+        question.asked_at.isoformat(sep=" ", timespec="seconds"),
         question.reservation[:SHORT_ID],
         charge.analyst,
         charge.question[:SHORT_ID],
@@ -68,21 +68,21 @@ def find_cost(question: AskedQuestion) -> int:
     """
     if question.spent is not None:
         return question.spent.epsilon_nano
-    if question.most is not None:
-        return question.most.epsilon_nano
+    if question.largest_losses is not None:
+        return question.largest_losses.epsilon_nano
     return 0 if question.status == "released" else question.charge.epsilon_nano
 
 
 def describe_reuse(question: AskedQuestion) -> str:
     """Return in words which earlier answer or noise a question used."""
     charge = question.charge
-    if question.reads is not None:
-        return f"the answer of {question.reads[:SHORT_ID]}"
+    if question.read_reservation is not None:
+        return f"the answer of {question.read_reservation[:SHORT_ID]}"
     if not charge.shared:
         return "noise paths, nothing new"
     if charge.path_continuation is not None:
         news = (
-            charge.path_continuation.shared
+            charge.path_continuation.shared_loss
             if question.spent is None
             else question.spent.find_shared_part(charge).largest
         )
@@ -108,8 +108,8 @@ def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
     unit = "each row by itself" if family.unit == ROW_UNIT else f"each ({family.unit.replace(',', ', ')})"
     facts = [
         ("reservation", question.reservation),
-        ("reserved at", question.at.isoformat(sep=" ", timespec="seconds")),
-        ("window", str(question.window)),
+        ("reserved at", question.asked_at.isoformat(sep=" ", timespec="seconds")),
+        ("window", str(question.window_number)),
         ("analyst", charge.analyst),
         ("question", charge.question),
         ("about", _describe_family(question)),
@@ -124,8 +124,8 @@ def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
         facts.insert(-1, ("unit counts", "Rényi divergences, where the policy has a delta"))
     if question.monitor is not None:
         facts.insert(-1, ("monitor", question.monitor))
-    if question.most is not None:
-        most = question.most
+    if question.largest_losses is not None:
+        most = question.largest_losses
         facts.append(("cost at most", _write_amounts(most.epsilon_nano, most.unit_epsilon_nano, unit=family.unit)))
     if question.spent is not None:
         spent = question.spent
@@ -215,11 +215,11 @@ def make_published_document(one: Published) -> dict[str, Any]:
 def make_document(question: AskedQuestion) -> dict[str, Any]:
     """Return one question as a JSON document, with amounts in epsilon."""
     charge, family, spent = question.charge, question.charge.family, question.spent
-    most = question.most if spent is None else spent.largest
+    most = question.largest_losses if spent is None else spent.largest
     found: dict[str, Any] = {
         "reservation": question.reservation,
-        "reserved_at": question.at.isoformat(),
-        "window": question.window,
+        "reserved_at": question.asked_at.isoformat(),
+        "window": question.window_number,
         "analyst": charge.analyst,
         "question": charge.question,
         "table": family.table,
@@ -231,7 +231,7 @@ def make_document(question: AskedQuestion) -> dict[str, Any]:
         "privacy_unit": family.unit,
         "groups": charge.cells.size,
         "status": question.status,
-        "reads": question.reads,
+        "reads": question.read_reservation,
         "continues_paths": 0 if charge.path_continuation is None else len(charge.path_continuation.paths),
         "worst_case_epsilon": charge.epsilon_nano / NANO,
         "worst_case_unit_epsilon": charge.unit_epsilon_nano / NANO,

@@ -268,12 +268,12 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
     asked = [question for question in ledger.read_history() if question.status != "released"]
     counts = Counter((question.charge.family.table, question.charge.family.unit) for question in asked)
     return OdometerReading(
-        windows=report.windows,
-        since=None if not asked else asked[0].at.date().isoformat(),
-        until=None if not asked else asked[-1].at.date().isoformat(),
+        windows=report.window_count,
+        since=None if not asked else asked[0].asked_at.date().isoformat(),
+        until=None if not asked else asked[-1].asked_at.date().isoformat(),
         questions=len(asked),
-        open_reservations=len(report.open),
-        monitors=tuple(run.monitor for run in report.monitors),
+        open_reservations=len(report.open_reservations),
+        monitors=tuple(run.monitor for run in report.running_monitors),
         tables=tuple(
             TableReading(
                 table=table,
@@ -292,9 +292,9 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
             )
             for one in report.analysts
         ),
-        unit_epsilon=report.unit.bound_odds_change(budget.delta) / NANO,
+        unit_epsilon=report.unit_loss.bound_odds_change(budget.delta) / NANO,
         unit_balance=report.unit_spent_nano / NANO,
-        delta=budget.delta if report.unit.in_curve_nano else None,
+        delta=budget.delta if report.unit_loss.in_curve_nano else None,
         epsilon_per_predicate=budget.epsilon_per_predicate,
         epsilon_per_unit=budget.epsilon_per_unit,
         cap_delta=budget.delta,

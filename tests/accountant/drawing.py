@@ -55,7 +55,7 @@ def following(data: st.DataObject, model: ModelLedger, asked: Charge, identities
         Amounts(news, unit_nano(news, unit=model.unit))
         for news in data.draw(st.tuples(st.integers(0, most), st.integers(0, most)))
     )
-    return replace(asked, path_continuation=PathContinuation(tuple(states), shared=shared, known=known))
+    return replace(asked, path_continuation=PathContinuation(tuple(states), shared_loss=shared, public_loss=known))
 
 
 def with_curve(data: st.DataObject, asked: Charge) -> Charge:

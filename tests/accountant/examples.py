@@ -74,8 +74,8 @@ def continuing(*paths: PathState, shared: int, known: int, unit: str = "row") ->
     has_unit = unit != "row"
     return PathContinuation(
         tuple(sorted(paths)),
-        shared=Amounts(shared, shared if has_unit else 0),
-        known=Amounts(known, known if has_unit else 0),
+        shared_loss=Amounts(shared, shared if has_unit else 0),
+        public_loss=Amounts(known, known if has_unit else 0),
     )
 
 

@@ -163,7 +163,7 @@ def seen(ledger: Ledger) -> Seen:
         paths=tuple(
             (name, path.body, path.is_taken, path.questions) for name, path in ledger.find_paths(PATHS, "v1").items()
         ),
-        stored_paths=sum(sizes.states for sizes in ledger.owner.measure_paths()),
+        stored_paths=sum(sizes.state_count for sizes in ledger.owner.measure_paths()),
         answers=tuple(None if one is None else (one.answer, one.is_held) for one in stored),
         grants=len(ledger.owner.list_grants()),
         monitors=tuple(seen_of_monitor(ledger, run) for run in ledger.monitors.list_runs()),

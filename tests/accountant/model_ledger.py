@@ -263,10 +263,10 @@ def _headroom(
     key = amounts.get(BalanceScope.PER_PREDICATE, MOST_NANO_PER_CHARGE)
     units = [amounts.get(BalanceScope.PER_UNIT), None if row else table]
     return Headroom(
-        own=BalanceRoom(
+        analyst_room=BalanceRoom(
             min(90, amounts[BalanceScope.ANALYST_PER_PREDICATE]), amounts.get(BalanceScope.ANALYST_PER_UNIT)
         ),
-        shared=BalanceRoom(
+        shared_room=BalanceRoom(
             key if table is None or not row else min(key, table),
             min((one for one in units if one is not None), default=None),
         ),

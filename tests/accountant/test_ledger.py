@@ -26,18 +26,18 @@ def engine_of(url: str) -> sa.Engine:
 def test_a_reservation_counts_in_full_until_it_is_committed(ledger: Ledger) -> None:
     question = charge(3 * NANO)
     reservation = ledger.reserve(question, limits())
-    assert ledger.find_headroom(question, limits()).plain == BalanceRoom(NANO, None)
+    assert ledger.find_headroom(question, limits()).room_without_paths == BalanceRoom(NANO, None)
     assert ledger.list_open_reservations() == (reservation,)
     ledger.commit(reservation, Spent.from_uniform(NANO, unit_epsilon_nano=0), None)
-    assert ledger.find_headroom(question, limits()).plain == BalanceRoom(3 * NANO, None)
+    assert ledger.find_headroom(question, limits()).room_without_paths == BalanceRoom(3 * NANO, None)
     assert ledger.list_open_reservations() == ()
 
 
 def test_a_release_gives_everything_back(ledger: Ledger) -> None:
     question = charge(3 * NANO, unit="customer_id", unit_epsilon_nano=9 * NANO)
-    before = ledger.find_headroom(question, limits()).plain
+    before = ledger.find_headroom(question, limits()).room_without_paths
     ledger.release(ledger.reserve(question, limits()))
-    assert ledger.find_headroom(question, limits()).plain == before == BalanceRoom(4 * NANO, 100 * NANO)
+    assert ledger.find_headroom(question, limits()).room_without_paths == before == BalanceRoom(4 * NANO, 100 * NANO)
 
 
 def test_a_commit_per_key_charges_each_key_its_own_loss(ledger: Ledger) -> None:
@@ -168,7 +168,7 @@ def test_a_stored_answer_costs_its_reader_and_spares_everybody_else(ledger: Ledg
     assert again.is_held
 
     fresh = charge(1, unit="customer_id")
-    assert ledger.find_headroom(fresh, limits()).plain == BalanceRoom(3 * NANO, 97 * NANO)
+    assert ledger.find_headroom(fresh, limits()).room_without_paths == BalanceRoom(3 * NANO, 97 * NANO)
     ledger.reserve(charge(NANO, unit="customer_id", analyst="bob"), caps)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(charge(1, unit="customer_id", analyst="bob"), caps)
@@ -179,20 +179,22 @@ def test_analysts_told_apart_see_others_at_their_worst_case_and_their_own_refund
     question = charge(2 * NANO, unit="customer_id", unit_epsilon_nano=6 * NANO)
     apart, together = limits(apart=True), limits()
     before = ledger.reserve(question, apart)
-    seen = ledger.find_headroom(replace(question, analyst="bob"), apart).plain
+    seen = ledger.find_headroom(replace(question, analyst="bob"), apart).room_without_paths
     ledger.commit(before, Spent.from_keys([NANO, 0, 2 * NANO], unit_epsilon_nano=3 * NANO), b"UK")
     assert (
-        ledger.find_headroom(replace(question, analyst="bob"), apart).plain == seen == BalanceRoom(2 * NANO, 94 * NANO)
+        ledger.find_headroom(replace(question, analyst="bob"), apart).room_without_paths
+        == seen
+        == BalanceRoom(2 * NANO, 94 * NANO)
     )
     for caps in (apart, together):
-        assert ledger.find_headroom(question, caps).plain == BalanceRoom(2 * NANO, 97 * NANO)
+        assert ledger.find_headroom(question, caps).room_without_paths == BalanceRoom(2 * NANO, 97 * NANO)
     with pytest.raises(OverBudget):
         ledger.reserve(charge(2 * NANO + 1, unit="customer_id", analyst="bob"), apart)
     (hers,) = ledger.report_balances(apart, analyst="ann").families
     assert hers.left_nano == (3 * NANO, 4 * NANO, 2 * NANO)
     released = ledger.reserve(question, apart)
     ledger.release(released)
-    assert ledger.find_headroom(replace(question, analyst="bob"), apart).plain == seen
+    assert ledger.find_headroom(replace(question, analyst="bob"), apart).room_without_paths == seen
 
 
 def test_a_reader_pays_per_key_when_the_answer_did(ledger: Ledger) -> None:
@@ -459,7 +461,7 @@ def test_a_report_shows_all_questions_on_a_live_table_as_one_family(ledger: Ledg
     (own,) = ledger.report_balances(limits(100), analyst="ann").families
     assert (own.spent_nano, own.lost_nano) == (family.spent_nano, family.lost_nano)
     asked = charge(93, question="q3", version=f"live {3:032x}")
-    assert ledger.find_headroom(asked, limits(100)).shared.epsilon_nano == 93
+    assert ledger.find_headroom(asked, limits(100)).shared_room.epsilon_nano == 93
 
 
 def test_long_lists_of_key_values_are_distinct_each_time_they_are_looked_at() -> None:

@@ -94,8 +94,8 @@ class LedgerMachine(RuleBasedStateMachine):
         """Exact; or less, where refunds are withdrawn: what they were of is then bounded by itself."""
         exact = self.model.left(asked, OWN_CAP)
         if self.model.caps.separates_analysts and self.model.withdrawn_by(asked):
-            assert left.shared.epsilon_nano <= exact.shared.epsilon_nano
-            left = replace(left, shared=replace(left.shared, epsilon_nano=exact.shared.epsilon_nano))
+            assert left.shared_room.epsilon_nano <= exact.shared_room.epsilon_nano
+            left = replace(left, shared_room=replace(left.shared_room, epsilon_nano=exact.shared_room.epsilon_nano))
             told = [(one, there) for one, there in zip(left.balances, exact.balances, strict=True) if one != there]
             assert [one.scope for one, _ in told] in ([], [BalanceScope.PER_PREDICATE])
             assert all(replace(there, left_nano=one.left_nano) == one for one, there in told)
@@ -143,7 +143,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def continue_what_is_gone(self, data: st.DataObject, which: int) -> None:
         state = data.draw(st.sampled_from(self.model.gone[-3:]))
         asked = data.draw(questions(self.model.unit, versions=(state.version,)))
-        news = PathContinuation((state,), shared=Amounts(0, 0), known=Amounts(0, 0))
+        news = PathContinuation((state,), shared_loss=Amounts(0, 0), public_loss=Amounts(0, 0))
         with pytest.raises(PathTaken):
             self.ledgers[which].reserve(replace(asked, path_continuation=news), self.model.caps)
 
@@ -178,7 +178,7 @@ class LedgerMachine(RuleBasedStateMachine):
             beyond = reservation.charge.epsilon_nano + 1
             spent = uniform(beyond, unit=self.model.unit)
         else:
-            beyond = news.shared.epsilon_nano + 1
+            beyond = news.shared_loss.epsilon_nano + 1
             spent = replace(NOTHING, fresh=uniform(beyond, unit=self.model.unit))
         with pytest.raises(LedgerMisuse):
             self.ledgers[which].commit(reservation, spent, b"keys")

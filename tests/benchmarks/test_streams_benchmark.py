@@ -124,10 +124,12 @@ def test_sliding_noise_is_drawn_once_for_ticks_and_blocks(window: int) -> None:
     variances = [
         sum(
             2.0 * count * math.exp(-rate) / (1.0 - math.exp(-rate)) ** 2
-            for count, rate in zip(terms, (epsilon * shape.part, epsilon * (1 - shape.part)), strict=True)
+            for count, rate in zip(
+                terms, (epsilon * shape.loss_share_of_ticks, epsilon * (1 - shape.loss_share_of_ticks)), strict=True
+            )
             if count
         )
-        for terms in shape.terms
+        for terms in shape.term_counts
     ]
     assert noise.var(axis=1).max() == pytest.approx(max(variances), rel=0.25)
     assert np.abs(noise.mean(axis=1)).max() < 5.0 * math.sqrt(max(variances) / 2000)

@@ -95,7 +95,7 @@ def exact_ranking(
     order = members[np.lexsort((signed[members], partition[members]))]
     places = number_within(partition[order])
     kept = places <= calibration.task.limit
-    return Ranking(ranked=order[kept], places=places[kept], epsilon=np.zeros(values.size), path=None)
+    return Ranking(ranked_keys=order[kept], places=places[kept], epsilon=np.zeros(values.size), path=None)
 
 
 def _chance_of_another_order(calibration: RankingCalibration, signed: Integers, ranked: Integers) -> float:
@@ -106,7 +106,7 @@ def _chance_of_another_order(calibration: RankingCalibration, signed: Integers, 
             assert apart > 0
             chance += compute_swapped(rate=float(calibration.noise_rate), distance=apart)
             for look in calibration.looks:
-                chance += compute_swapped(rate=float(look.rate), distance=apart + look.gap + 1)
+                chance += compute_swapped(rate=float(look.rate), distance=apart + look.settled_gap + 1)
     return chance
 
 

@@ -73,7 +73,7 @@ def _describe(one: AskedQuestion, stored: dict[str, str], *, repeats: bool) -> d
     return {
         "again": again,
         "leads": leads,
-        "at": f"{one.at:%Y-%m-%d %H:%M} UTC",
+        "at": f"{one.asked_at:%Y-%m-%d %H:%M} UTC",
         "table": charge.family.table,
         "text": text,
         "guarantee": None if wording is None else wording.guarantee,

@@ -26,7 +26,7 @@ class BurnRow:
 def list_burn_rows(found: BurnDown) -> Iterator[BurnRow]:
     """Yield the possible loss and the remaining budget, for all analysts together and for each analyst."""
     for line in found.lines:
-        most = line.spent[-1].most_nano if line.spent else 0
+        most = line.spent[-1].largest_key_nano if line.spent else 0
         unit = line.spent[-1].unit_nano if line.spent else 0
         yield BurnRow(
             name=_name_line(line),
@@ -49,7 +49,7 @@ def make_burn_document(found: BurnDown) -> dict[str, Any]:
             {
                 "name": _name_line(line),
                 "at": [at.isoformat() for at in (*begun, *(one.at for one in line.spent))],
-                "group": _list_rest(line.cap_nano, [one.most_nano for one in line.spent]),
+                "group": _list_rest(line.cap_nano, [one.largest_key_nano for one in line.spent]),
                 "unit": None
                 if line.unit_cap_nano is None
                 else _list_rest(line.unit_cap_nano, [one.unit_nano for one in line.spent]),

@@ -37,7 +37,7 @@ def list_ledger_commands(service: Service) -> Iterator[CommandRow]:
     yield _make_row("Write every event to a file", path, "ledger", "export", "events.jsonl")
     yield _make_row("Say in sentences for a report what was promised and spent, over all windows", path, "odometer")
     for size in ledger.owner.measure_paths():
-        purpose = f"Remove the noise paths of {size.table}, data version {size.version}: {size.states:,} states"
+        purpose = f"Remove the noise paths of {size.table}, data version {size.version}: {size.state_count:,} states"
         yield _make_row(purpose, path, "ledger", "prune", size.table, size.version, event=True)
     for one in ledger.list_open_reservations()[:MOST_SETTLED]:
         purpose = f"Close the reservation of {one.charge.analyst} from {one.reserved_at:%Y-%m-%d %H:%M} UTC, spent"

@@ -39,10 +39,10 @@ def read_overview(report: BudgetReport) -> Overview:
     return Overview(
         bars=tuple(_list_bars(report)),
         worst=tuple(make_visible(line) for line in summarise(make_heat_maps(report.families))[:_SUMMARIES]),
-        windows=report.windows,
-        since="" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds"),
-        open_reservations=len(report.open),
-        monitors=tuple((make_visible(run.monitor), run.state.value) for run in report.monitors),
+        windows=report.window_count,
+        since="" if report.window_opened_at is None else report.window_opened_at.isoformat(sep=" ", timespec="seconds"),
+        open_reservations=len(report.open_reservations),
+        monitors=tuple((make_visible(run.monitor), run.state.value) for run in report.running_monitors),
         questions=sum(one.questions for one in report.analysts),
     )
 

@@ -150,7 +150,7 @@ def _add_questions(router: APIRouter, parts: ConsoleParts) -> None:
             "owner/questions.html",
             section="questions",
             rows=tuple(list_question_rows(found.questions)),
-            older=found.older,
+            older=found.older_count,
             analysts=names,
             analyst=analyst,
             open_only=only == "open",

@@ -87,7 +87,7 @@ def list_question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
     for one in asked:
         yield QuestionRow(
             reservation=one.reservation,
-            at=one.at.isoformat(sep=" ", timespec="seconds"),
+            at=one.asked_at.isoformat(sep=" ", timespec="seconds"),
             analyst=make_visible(one.charge.analyst),
             about=make_visible(describe_subject(one)),
             groups=f"{one.charge.cells.size:,}",

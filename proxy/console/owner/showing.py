@@ -90,12 +90,12 @@ def show_windows(request: Request, service: Service, result: DecisionResult) -> 
     """Return the page of the budget windows, and of the risk of opening another one."""
     report = service.ledger.report_balances(find_limits(service.catalog, OWNER))
     warned = odometer.write_window_risk(
-        windows=report.windows + 1, per_predicate=service.policy.budget.epsilon_per_predicate
+        windows=report.window_count + 1, per_predicate=service.policy.budget.epsilon_per_predicate
     )
-    since = "" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds")
-    standing = [make_visible(run.monitor) for run in report.monitors]
+    since = "" if report.window_opened_at is None else report.window_opened_at.isoformat(sep=" ", timespec="seconds")
+    standing = [make_visible(run.monitor) for run in report.running_monitors]
     once = secrets.token_hex(16)
-    values = {"windows": report.windows, "since": since, "warned": warned, "standing": standing, "once": once}
+    values = {"windows": report.window_count, "since": since, "warned": warned, "standing": standing, "once": once}
     return _render_page(request, "windows", result, **values)
 
 

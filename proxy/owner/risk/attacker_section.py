@@ -219,10 +219,10 @@ def _make_table(attacker: OpenKeys, found: Mapping[View, Confidences], known: in
     rows = tuple(
         (
             words,
-            *(f"{people:,.1f}" for people in found[view].classes),
-            f"{found[view].improved:,.1f}",
-            write_probability(found[view].believed / hidden) if hidden else "",
-            write_probability(found[view].highest) if hidden else "",
+            *(f"{people:,.1f}" for people in found[view].people_by_class),
+            f"{found[view].people_raised:,.1f}",
+            write_probability(found[view].total_belief / hidden) if hidden else "",
+            write_probability(found[view].highest_belief) if hidden else "",
         )
         for view, words in _VIEWS.items()
     )
@@ -263,10 +263,10 @@ def _make_figures(attacker: OpenKeys, found: Mapping[View, Confidences], known: 
         "shown": [
             {
                 "view": view.value,
-                "people_by_class": list(one.classes),
-                "found_better": one.improved,
-                "mean_belief": one.believed / one.people if one.people else None,
-                "highest_belief": one.highest if one.people else None,
+                "people_by_class": list(one.people_by_class),
+                "found_better": one.people_raised,
+                "mean_belief": one.total_belief / one.people if one.people else None,
+                "highest_belief": one.highest_belief if one.people else None,
             }
             for view, one in found.items()
         ],

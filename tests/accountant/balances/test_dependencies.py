@@ -40,7 +40,7 @@ class World:
     @property
     def knowledge(self) -> Knowledge:
         def among(_table: str, columns: frozenset[str]) -> tuple[Dependency, ...]:
-            return tuple(one for one in self.known if one.determined in columns)
+            return tuple(one for one in self.known if one.determined_column in columns)
 
         return among
 

@@ -174,7 +174,7 @@ def test_balances_are_exact_on_workloads_of_200_questions(name: str, most_column
         drawn = random.Random(seed)
         for _ in range(CHECKS):
             assert excess(balances, exact, world.question(drawn, most_columns=4)).max() == 1.0
-        assert balances.shared.unit.pure_nano == sum(spent for spent in unit_losses(events) if world.unit != "row")
+        assert balances.shared.unit_loss.pure_nano == sum(spent for spent in unit_losses(events) if world.unit != "row")
 
 
 @pytest.mark.parametrize("name", ["rows that move", "rows that move in two columns"])

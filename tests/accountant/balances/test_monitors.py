@@ -104,7 +104,7 @@ def check_by_hand(balances: Balances, runs: list[ByHand]) -> None:
     for account, known in ((balances.shared, False), (balances.worst_case, True)):
         units = sum(run.unit(public=known) for run in runs)
         largest = sum(EPSILON if run.standing else int(run.cells(public=known, early=False).max()) for run in runs)
-        assert account.unit.pure_nano == (0 if family.unit == "row" else units + BESIDE)
+        assert account.unit_loss.pure_nano == (0 if family.unit == "row" else units + BESIDE)
         assert account.read_table_loss("visits") == BESIDE + (largest if family.unit == "row" else units)
     for reader in READERS:
         read = [run for run in runs if reader in run.readers]
@@ -114,7 +114,7 @@ def check_by_hand(balances: Balances, runs: list[ByHand]) -> None:
         )
         assert np.array_equal(balances.find_account(reader).bound_losses(family, KEYS), sum(lost, np.zeros(SHAPE)))
         units = sum(run.unit(public=False) for run in read)
-        assert balances.find_account(reader).unit.pure_nano == (0 if family.unit == "row" else units)
+        assert balances.find_account(reader).unit_loss.pure_nano == (0 if family.unit == "row" else units)
 
 
 CHARGES = {

@@ -187,7 +187,7 @@ def test_values_can_be_read_while_another_question_continues_the_path(ledger: Le
 
 
 def known_left(ledger: Ledger, analyst: str) -> BalanceRoom:
-    return ledger.find_headroom(charge(analyst=analyst), limits(9 * NANO, apart=True)).plain
+    return ledger.find_headroom(charge(analyst=analyst), limits(9 * NANO, apart=True)).room_without_paths
 
 
 def test_refunds_are_withdrawn_while_a_path_is_continued_and_for_good_once_it_was(ledger: Ledger) -> None:
@@ -248,7 +248,7 @@ def test_impossible_continuations_cannot_be_expressed() -> None:
     state = PathState("sum of amount", "v1", "r")
     for paths in ((), (state, state), (replace(state, identity="z"), state)):
         with pytest.raises(LedgerMisuse):
-            PathContinuation(paths, shared=Amounts(1, 0), known=Amounts(1, 0))
+            PathContinuation(paths, shared_loss=Amounts(1, 0), public_loss=Amounts(1, 0))
     for wrong in (
         continuing(state, shared=-1, known=0),
         continuing(state, shared=0, known=1001 * NANO),
@@ -278,7 +278,7 @@ def test_the_database_lets_paths_go_only_with_their_pruned_version(ledger_url: s
             ):
                 connection.execute(sa.text(statement))
         (sizes,) = ledger.owner.measure_paths()
-        assert (sizes.table, sizes.version, sizes.states, sizes.size_bytes) == ("sales", "v1", 1, 6)
+        assert (sizes.table, sizes.version, sizes.state_count, sizes.size_bytes) == ("sales", "v1", 1, 6)
         ledger.owner.prune("sales", "v2", by="owner", why="old")
         assert len(ledger.find_paths(PATHS, "v1")) == 1
         ledger.owner.prune("sales", "v1", by="owner", why="old")
@@ -322,7 +322,7 @@ def test_a_unit_pays_the_fresh_part_too(ledger: Ledger) -> None:
     first: Reservation = ledger.reserve(unit_charge(2 * NANO, analyst="ann", question="q1"), caps)
     ledger.commit(first, Spent.from_uniform(2 * NANO, unit_epsilon_nano=4 * NANO), None, paths=PATHS)
     state = ledger.find_paths(PATHS, "v1")["sum of amount"].state
-    news = PathContinuation((state,), shared=Amounts(NANO, 2 * NANO), known=Amounts(NANO, 2 * NANO))
+    news = PathContinuation((state,), shared_loss=Amounts(NANO, 2 * NANO), public_loss=Amounts(NANO, 2 * NANO))
     second = ledger.reserve(unit_charge(3 * NANO, analyst="bob", question="q2", news=news), caps)
     spent = Spent(3 * NANO, 6 * NANO, None, Spent.from_uniform(NANO, unit_epsilon_nano=2 * NANO))
     ledger.commit(second, spent, None, paths=PATHS)

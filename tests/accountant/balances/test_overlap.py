@@ -127,7 +127,7 @@ def test_the_fold_equals_the_exact_loss_of_every_key(
         own = [(other, spent) for other, spent in paid if other.analyst == analyst]
         found = balances.find_account(analyst).bound_losses(asked.family, asked.cells)
         np.testing.assert_array_equal(found, exact_loss(asked, own))
-    assert balances.shared.unit.pure_nano == sum(spent.unit_epsilon_nano for _, spent in paid)
+    assert balances.shared.unit_loss.pure_nano == sum(spent.unit_epsilon_nano for _, spent in paid)
 
 
 @examples(150)

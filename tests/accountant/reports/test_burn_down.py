@@ -37,7 +37,7 @@ def ask(ledger: Ledger, number: int, analyst: str) -> None:
 
 
 def last(found: BurnDown) -> dict[str, tuple[int, int]]:
-    return {line.analyst: (line.spent[-1].most_nano, line.spent[-1].unit_nano) for line in found.lines}
+    return {line.analyst: (line.spent[-1].largest_key_nano, line.spent[-1].unit_nano) for line in found.lines}
 
 
 def reported(ledger: Ledger) -> dict[str, tuple[int, int]]:
@@ -74,7 +74,7 @@ def test_each_window_begins_anew(tmp_path: Path) -> None:
         assert last(found)[EVERYBODY] == (0, 0)
         assert len(found.windows) == 1
         earlier = [one for one in found.lines[0].spent if one.at < found.windows[0]]
-        assert (earlier[-1].most_nano, earlier[-1].unit_nano) == before[EVERYBODY]
+        assert (earlier[-1].largest_key_nano, earlier[-1].unit_nano) == before[EVERYBODY]
 
 
 def test_an_analysts_own_cap_counts_where_it_is_lower(tmp_path: Path) -> None:

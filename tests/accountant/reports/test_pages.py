@@ -51,15 +51,15 @@ def whole(ledger: Ledger, analyst: str | None) -> tuple[AskedQuestion, ...]:
 def test_pages_together_are_the_whole_log(filled: Ledger) -> None:
     for analyst, limit, only_open in product([None, "ann", "bob", "nobody"], [1, 3, 100], [False, True]):
         wanted = [one for one in reversed(whole(filled, analyst)) if not only_open or one.status == "open"]
-        assert only_open or analyst == "nobody" or {one.window for one in wanted} == {1, 2}
+        assert only_open or analyst == "nobody" or {one.window_number for one in wanted} == {1, 2}
         seen: list[AskedQuestion] = []
         while True:
             before = seen[-1].reservation if seen else None
             page = filled.read_page(analyst=analyst, before=before, limit=limit, only_open=only_open)
             assert len(page.questions) == min(limit, len(wanted) - len(seen))
             seen += page.questions
-            assert page.older == len(wanted) - len(seen)
-            if not page.older:
+            assert page.older_count == len(wanted) - len(seen)
+            if not page.older_count:
                 break
         assert seen == wanted
 

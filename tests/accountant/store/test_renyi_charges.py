@@ -40,21 +40,21 @@ def test_a_ledger_reopens_with_its_curves_verifies_and_exports_them(ledger_url: 
         ledger.reserve(numbered(2), CAPS)
         ledger.release(ledger.reserve(numbered(3), CAPS))
     with Ledger.open(ledger_url, clock=now, snapshot_every=1) as ledger:
-        unit = ledger.report_balances(CAPS).unit
+        unit = ledger.report_balances(CAPS).unit_loss
         assert unit == UnitLoss(4 * NANO, 4 * NANO, tuple(2 * nano for nano in CURVE))
         assert ledger.verify() == 5
         exported = [one.renyi_nano for one in ledger.owner.export() if one.kind == "Reserved"]
         assert exported == [" ".join(map(str, CURVE))] * 3
         ledger.owner.open_window(by="kim", why="all rows are new")
-        assert ledger.report_balances(CAPS).unit == UnitLoss(2 * NANO, 2 * NANO, CURVE)
-        assert ledger.report_balances(CAPS, covers_all_windows=True).unit == unit
+        assert ledger.report_balances(CAPS).unit_loss == UnitLoss(2 * NANO, 2 * NANO, CURVE)
+        assert ledger.report_balances(CAPS, covers_all_windows=True).unit_loss == unit
 
 
 def test_as_many_fit_as_the_filter_says_and_without_a_delta_as_ever(ledger_url: str) -> None:
     with Ledger.open(ledger_url, clock=now) as ledger:
         told = ledger.find_headroom(ASKED, CAPS)
         assert told.uses_curve
-        room = next(one.unit for one in told.balances if one.unit is not None)
+        room = next(one.unit_room for one in told.balances if one.unit_room is not None)
         fit = room.count_more(2 * NANO, CURVE)
         for number in range(fit):
             ledger.reserve(numbered(number), CAPS)
@@ -82,7 +82,7 @@ def test_what_is_charged_by_curve_is_spent_in_full_and_never_continued(ledger_ur
         ledger.commit(reserved, all_of(reserved.charge), b"UK", paths={"f": b"noise"})
         (path,) = ledger.find_paths(["f"], "v1").values()
         assert (path.is_taken, path.body) == (True, b"noise")
-        news = PathContinuation((path.state,), shared=Amounts(1, 1), known=Amounts(1, 1))
+        news = PathContinuation((path.state,), shared_loss=Amounts(1, 1), public_loss=Amounts(1, 1))
         with pytest.raises(PathTaken):
             ledger.reserve(replace(numbered(2), renyi=None, path_continuation=news), CAPS)
 
@@ -93,7 +93,7 @@ def test_what_is_charged_by_curve_is_spent_in_full_and_never_continued(ledger_ur
         {"shared": False},
         {
             "path_continuation": PathContinuation(
-                (PathState("f", "v1", "r0"),), shared=Amounts(0, 0), known=Amounts(0, 0)
+                (PathState("f", "v1", "r0"),), shared_loss=Amounts(0, 0), public_loss=Amounts(0, 0)
             )
         },
         {"renyi": CURVE[1:]},

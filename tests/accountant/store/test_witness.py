@@ -121,7 +121,7 @@ def test_processes_share_a_witness_whose_mark_only_grows(ledger_url: str, witnes
     def look() -> None:
         while not done.is_set():
             found = witness.read()
-            seen.append(0 if found is None else found.number)
+            seen.append(0 if found is None else found.event_number)
 
     def work() -> None:
         with opened(ledger_url, witness) as ledger:

@@ -255,7 +255,7 @@ def test_a_monitors_reservation_is_no_question_that_died(ledger: Ledger) -> None
         ledger.owner.open_window(**BY)
     ledger.monitors.end(run.run, **BY)
     ended = ledger.read_history()[0]
-    assert (ended.status, ended.most) == ("ended", Amounts(0, 0))
+    assert (ended.status, ended.largest_losses) == ("ended", Amounts(0, 0))
     ledger.owner.open_window(**BY)
     with pytest.raises(LedgerMisuse, match="ended"):
         ledger.owner.settle(run.run, untouched=False, **BY)
@@ -298,14 +298,14 @@ def test_a_reader_pays_once_and_gets_back_what_never_began(ledger: Ledger) -> No
     before = ledger.find_headroom(horizon(unit="person"), caps)
     assert ledger.monitors.charge_reader(run, "bob", caps) is not None
     assert ledger.monitors.charge_reader(run, "bob", caps) is None
-    assert ledger.find_headroom(horizon(unit="person"), caps).shared == before.shared
+    assert ledger.find_headroom(horizon(unit="person"), caps).shared_room == before.shared_room
     with pytest.raises(OverBudget):
         ledger.reserve(charge(1, keys=KEYS, analyst="bob", table="visits", unit="person"), caps)
     look_at(ledger, run, 0, number=1)
     ledger.monitors.close_window(run, 0, np.array([7, 8, 9]))
     ledger.monitors.end(run, **BY)
     (read,) = ledger.read_history(analyst="bob")
-    assert (read.status, read.reads) == ("read", run)
+    assert (read.status, read.read_reservation) == ("read", run)
     own = ledger.report_balances(caps, analyst="bob")
     assert own.families[0].spent_nano == (7, 8, 9, *[0] * 9)
     assert own.unit_spent_nano == 17

@@ -55,7 +55,7 @@ def test_grants_for_others_raise_nothing(ledger: Ledger) -> None:
         grant(BalanceScope.ANALYST_PER_PREDICATE, analyst="bob"),
     ):
         ledger.owner.grant(given, **BY)
-    assert ledger.find_headroom(charge(), caps).plain == BalanceRoom(2 * NANO, None)
+    assert ledger.find_headroom(charge(), caps).room_without_paths == BalanceRoom(2 * NANO, None)
     assert ledger.report_balances(caps).tables == ()
 
 
@@ -114,7 +114,7 @@ def test_a_table_with_units_counts_whole_units(ledger: Ledger) -> None:
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(asked, caps)
     assert (refusal.value.scope, refusal.value.needed_nano) == (BalanceScope.PER_TABLE, 2 * NANO)
-    assert ledger.find_headroom(asked, caps).plain == BalanceRoom(8 * NANO, NANO)
+    assert ledger.find_headroom(asked, caps).room_without_paths == BalanceRoom(8 * NANO, NANO)
 
 
 def test_a_question_above_the_threshold_waits_for_approval(ledger: Ledger) -> None:
@@ -158,19 +158,21 @@ def test_a_window_lets_balances_start_anew_but_for_what_is_open(ledger_url: str)
         still_open = ledger.reserve(charge(NANO, unit="customer_id"), caps)
         ledger.owner.open_window(**BY)
         asked = charge(1, unit="customer_id")
-        assert ledger.find_headroom(asked, caps).plain == BalanceRoom(2 * NANO, 2 * NANO)
+        assert ledger.find_headroom(asked, caps).room_without_paths == BalanceRoom(2 * NANO, 2 * NANO)
         ledger.release(ended)
-        assert ledger.find_headroom(asked, caps).plain == BalanceRoom(3 * NANO, 3 * NANO)
+        assert ledger.find_headroom(asked, caps).room_without_paths == BalanceRoom(3 * NANO, 3 * NANO)
         ledger.commit(still_open, Spent.from_uniform(NANO // 2, unit_epsilon_nano=NANO // 2), None)
-        assert ledger.find_headroom(asked, caps).plain == BalanceRoom(3 * NANO + NANO // 2, 3 * NANO + NANO // 2)
+        assert ledger.find_headroom(asked, caps).room_without_paths == BalanceRoom(
+            3 * NANO + NANO // 2, 3 * NANO + NANO // 2
+        )
         assert ledger.find_paths(["sum"], "v1") == {}
         stored = ledger.find_answer("q1", "v1", analyst="ann")
         assert stored is not None
         assert stored.is_held
         report, overall = ledger.report_balances(caps), ledger.report_balances(caps, covers_all_windows=True)
         assert (report.unit_spent_nano, overall.unit_spent_nano) == (NANO // 2, 5 * NANO // 2)
-        assert (report.windows, report.window_since is None, overall.window_since) == (2, False, None)
-        assert [question.window for question in ledger.read_history()] == [1, 1, 1]
+        assert (report.window_count, report.window_opened_at is None, overall.window_opened_at) == (2, False, None)
+        assert [question.window_number for question in ledger.read_history()] == [1, 1, 1]
     with Ledger.open(ledger_url, clock=now) as again:
         assert again.report_balances(caps) == report
         assert again.verify() == 7
@@ -218,7 +220,7 @@ def test_no_path_survives_a_window(ledger_url: str) -> None:
         fresh = per_key([10], fresh=[0])
         ledger.commit(second, fresh, b"DE", paths={"f": b"60"})
         assert ledger.find_paths(["f"], "v1") == {}
-        assert [sizes.states for sizes in ledger.owner.measure_paths()] == [1]
+        assert [sizes.state_count for sizes in ledger.owner.measure_paths()] == [1]
         with pytest.raises(PathTaken):
             ledger.reserve(
                 replace(asked, path_continuation=continuing(PathState("f", "v1", second.id), shared=0, known=0)), caps
@@ -263,7 +265,7 @@ def test_history_and_export_list_everything(ledger: Ledger) -> None:
     ledger.owner.open_window(**BY)
     listed = ledger.read_history()
     assert [question.status for question in listed] == ["committed", "committed", "read", "settled"]
-    assert (listed[2].reads, listed[3].settled_by, listed[3].settled_why) == (first.id, "owner", "killed")
+    assert (listed[2].read_reservation, listed[3].settled_by, listed[3].settled_why) == (first.id, "owner", "killed")
     assert [question.reservation for question in listed][:2] == [first.id, second.id]
     exported = list(ledger.owner.export())
     assert [record.event for record in exported] == list(range(1, 11))

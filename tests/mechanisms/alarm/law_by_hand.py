@@ -46,7 +46,7 @@ def calibrated(
             fnr=fnr,
             fpr=fpr,
             regime=regime,
-            least=least,
+            least_value=least,
         )
     )
 
@@ -67,7 +67,7 @@ def rung_by_hand(calibration: AlarmCalibration, totals: Sequence[int]) -> list[F
     low, high = q / (1 + s + q), (1 + s) / (1 + s + q)
     chances = []
     for total in totals:
-        over = Fraction(total, calibration.unit)
+        over = Fraction(total, calibration.threshold_step)
         if over <= 1:
             chances.append(low * over ** (1 + s))
         elif q == 1:
@@ -80,7 +80,7 @@ def rung_by_hand(calibration: AlarmCalibration, totals: Sequence[int]) -> list[F
 def totals_by_hand(calibration: AlarmCalibration, values: Sequence[int]) -> list[int]:
     """The sum of weights by each look; in the growing regime each value counts as the highest so far."""
     counted = accumulate(values, max) if calibration.task.regime is Regime.GROWING else values
-    steps = [max(0, value - calibration.floor) for value in counted]
+    steps = [max(0, value - calibration.lowest_value) for value in counted]
     return list(accumulate(weight_by_hand(calibration.rate, one) for one in steps))
 
 

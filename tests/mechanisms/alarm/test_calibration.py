@@ -91,8 +91,8 @@ def test_no_stream_exceeds_a_rate_and_a_smaller_rate_would(task: AlarmTask) -> N
     except Unachievable:
         assert price_alarm(looks=task.looks, fnr=task.fnr, fpr=task.fpr, regime=task.regime) > 64 * (1 + task.tolerance)
         return
-    above = weight_by_hand(made.rate, task.cut + 1 - made.floor)
-    below = task.looks * weight_by_hand(made.rate, task.cut - task.tolerance - made.floor)
+    above = weight_by_hand(made.rate, task.cut + 1 - made.lowest_value)
+    below = task.looks * weight_by_hand(made.rate, task.cut - task.tolerance - made.lowest_value)
     missed, wrong = 1 - rung_by_hand(made, [above])[0], rung_by_hand(made, [below])[0]
     assert missed <= Fraction(made.fnr) <= Fraction(task.fnr)
     assert wrong <= Fraction(made.fpr) <= Fraction(task.fpr)
@@ -124,8 +124,8 @@ def test_misses_fall_with_looks_and_with_distance() -> None:
 
 def test_a_value_below_the_floor_counts_as_the_floor() -> None:
     made = calibrated(looks=24, cut=400, tolerance=10)
-    assert compute_chances_by_look(made, [made.floor]) == compute_chances_by_look(made, [-(10**15)])
-    assert 24 * compute_chances_by_look(made, [made.floor])[0] < 1e-18
+    assert compute_chances_by_look(made, [made.lowest_value]) == compute_chances_by_look(made, [-(10**15)])
+    assert 24 * compute_chances_by_look(made, [made.lowest_value])[0] < 1e-18
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,10 @@ def ladder(
 def begin(*uniforms: int) -> LadderState:
     """Rungs with secret numbers of a test's choice."""
     return LadderState(
-        tuple(AlarmState(uniform=one, digits=DIGITS, total=0, highest=0, last_look=0, rang_at=0) for one in uniforms)
+        tuple(
+            AlarmState(secret_digits=one, digit_count=DIGITS, total_weight=0, highest_steps=0, last_look=0, rang_at=0)
+            for one in uniforms
+        )
     )
 
 
@@ -66,7 +69,7 @@ def test_rates_and_loss_are_those_of_the_rungs(schedule: LadderSchedule, regime:
     made = calibrate_ladder(task, schedule=schedule)
     missed = Fraction(0)
     for rung in made.rungs:
-        above = weight_by_hand(rung.rate, task.cut + 1 - rung.floor)
+        above = weight_by_hand(rung.rate, task.cut + 1 - rung.lowest_value)
         missed += 1 - rung_by_hand(rung, [above])[0]
     assert missed <= Fraction(made.fnr) <= Fraction(task.fnr)
     assert (made.fpr, made.fpr <= task.fpr) == (made.rungs[-1].fpr, True)
@@ -90,7 +93,7 @@ def test_a_rung_begins_at_the_look_at_which_the_one_before_rang() -> None:
         seen.append(states[0])
     assert [state.rungs[0].rang_at for state in seen] == [0, 2, 2, 2]
     assert [state.begun_rungs for state in seen] == [1, 2, 2, 2]
-    assert [state.rungs[1].total for state in seen] == [0, *totals_by_hand(last, values[1:])]
+    assert [state.rungs[1].total_weight for state in seen] == [0, *totals_by_hand(last, values[1:])]
     assert [sum_losses_so_far(made, state) for state in seen[:2]] == [first.worst_case_epsilon, made.worst_case_epsilon]
     assert seen[-1].rang_at == 0
     assert LadderState.from_integers(seen[-1].to_integers()) == seen[-1]
@@ -140,10 +143,10 @@ def test_most_keys_pay_for_the_first_rung_alone() -> None:
     for look in range(1, 4):
         states = climb_at_values(made, states, np.full(2000, 10), look=look, noise=noise)
     climbed = sum(state.begun_rungs > 1 for state in states)
-    (chance,) = rung_by_hand(made.rungs[0], [3 * weight_by_hand(made.rungs[0].rate, 10 - made.rungs[0].floor)])
+    (chance,) = rung_by_hand(made.rungs[0], [3 * weight_by_hand(made.rungs[0].rate, 10 - made.rungs[0].lowest_value)])
     assert float(chance) < 0.02
     assert climbed < 0.05 * 2000
-    assert len({rung.uniform for state in states for rung in state.rungs if not rung.rang_at}) == 4000 - climbed
+    assert len({rung.secret_digits for state in states for rung in state.rungs if not rung.rang_at}) == 4000 - climbed
 
 
 @pytest.mark.parametrize(

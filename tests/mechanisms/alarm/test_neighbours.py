@@ -120,7 +120,9 @@ def test_each_bound_is_nearly_reached(regime: Regime, values: Stream, change: St
 def test_charging_growing_values_for_values_that_fall_would_be_wrong() -> None:
     """What a unit adds falls back to nothing, without counting the highest value so far: nearly twice the rate."""
     made = calibrated(looks=2, tolerance=9)
-    totals = [[weight_by_hand(made.rate, value - made.floor) for value in values] for values in ([61, 30], [60, 30])]
+    totals = [
+        [weight_by_hand(made.rate, value - made.lowest_value) for value in values] for values in ([61, 30], [60, 30])
+    ]
     ours, theirs = (outcomes_of_totals(made, [one, one + two]) for one, two in totals)
     assert math.log(theirs[1] / ours[1]) > 1.99 * float(made.loss)
     # with it, a broken promise costs what coming and going costs
@@ -136,7 +138,7 @@ def test_weights_that_stop_growing_would_be_wrong() -> None:
     def outcomes(values: Stream) -> list[Fraction]:
         totals, total = [], 0
         for value in values:
-            total += weight_by_hand(made.rate, min(value, most) - made.floor)
+            total += weight_by_hand(made.rate, min(value, most) - made.lowest_value)
             totals.append(total)
         return outcomes_of_totals(made, totals)
 
@@ -184,7 +186,7 @@ def test_a_total_that_is_computed_anew_would_be_wrong() -> None:
     """A row that comes late changes what earlier looks would have seen. Only rows known at a look may count for it."""
     looks, value = 24, -5
     made = calibrated(tolerance=9, looks=looks)
-    plain, with_it = (weight_by_hand(made.rate, value + by - made.floor) for by in (0, 1))
+    plain, with_it = (weight_by_hand(made.rate, value + by - made.lowest_value) for by in (0, 1))
     as_of_its_look = [plain * look for look in range(1, looks)] + [plain * (looks - 1) + with_it]
     anew = [plain * look for look in range(1, looks)] + [with_it * looks]
     never = [plain * look for look in range(1, looks + 1)]
@@ -197,12 +199,15 @@ def test_one_draw_for_two_thresholds_would_be_wrong() -> None:
     """Two alarms on one functional with one number: outcomes of both together lose far more than two alarms do, and
     some are possible on one side only."""
     made = calibrated(tolerance=9, looks=2)
-    other = made.unit * weight_by_hand(made.rate, 3) // 2**127  # a threshold three higher
+    other = made.threshold_step * weight_by_hand(made.rate, 3) // 2**127  # a threshold three higher
 
     def outcomes(values: Stream) -> dict[tuple[int, int], Fraction]:
-        totals = [weight_by_hand(made.rate, values[0] - made.floor)]
-        totals.append(totals[0] + weight_by_hand(made.rate, values[1] - made.floor))
-        rung = [*rung_by_hand(made, totals), *rung_by_hand(made, [total * made.unit // other for total in totals])]
+        totals = [weight_by_hand(made.rate, values[0] - made.lowest_value)]
+        totals.append(totals[0] + weight_by_hand(made.rate, values[1] - made.lowest_value))
+        rung = [
+            *rung_by_hand(made, totals),
+            *rung_by_hand(made, [total * made.threshold_step // other for total in totals]),
+        ]
         ends = sorted({Fraction(0), *rung, Fraction(1)})
         found: dict[tuple[int, int], Fraction] = {}
         for low, high in pairwise(ends):

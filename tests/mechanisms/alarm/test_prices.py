@@ -88,7 +88,7 @@ def test_every_window_is_put_together_from_ticks_and_blocks(length: int, block: 
             low, high = (begin // block + left) * block, (end // block + right) * block
             ticks, blocks = abs(begin - low) + abs(end - high), (high - low) // block
             if blocks >= 0:
-                sums.append(ticks / made.part**2 + blocks / (1 - made.part) ** 2)
+                sums.append(ticks / made.loss_share_of_ticks**2 + blocks / (1 - made.loss_share_of_ticks) ** 2)
         worst = max(worst, min(sums))
     assert variance == pytest.approx(worst)
 
@@ -131,7 +131,7 @@ def test_a_sliding_window_that_clears_at_once_is_noise(length: int, way: Way) ->
     found = ways(length, 1, clearing=0)
     assert found[0].way is way
     assert {one.way for one in found} == {Way.TICK_NOISE, Way.BLOCK_NOISE, Way.AFRESH}
-    assert all(one.clearing == 0 and one.is_per_look and one.regime is None for one in found)
+    assert all(one.clearing_looks == 0 and one.is_per_look and one.regime is None for one in found)
 
 
 def test_a_tumbling_window_is_an_alarm_where_it_may_stand_until_it_closes() -> None:
@@ -139,7 +139,7 @@ def test_a_tumbling_window_is_an_alarm_where_it_may_stand_until_it_closes() -> N
     assert [one.way for one in ways(24, 24, clearing=23)] == [Way.SIGNED_TREE, Way.AFRESH]
     first = ways(24, 24, clearing=24)[0]
     assert first.price == price_alarm(looks=24, fnr=FNR, fpr=FPR, regime=Regime.GROWING)
-    assert (first.clearing, first.is_per_look, first.regime) == (24, False, Regime.GROWING)
+    assert (first.clearing_looks, first.is_per_look, first.regime) == (24, False, Regime.GROWING)
 
 
 @pytest.mark.parametrize("regime", [Regime.COMING_AND_GOING, Regime.SIGNED])

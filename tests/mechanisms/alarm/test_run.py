@@ -60,7 +60,7 @@ def test_it_rings_at_the_first_look_whose_chance_is_above_its_number(
         if undecided:
             continue
         assert state.rang_at == (rung if rung and rung <= look else 0)
-        assert state.total == (0 if state.rang_at else totals[look - 1])
+        assert state.total_weight == (0 if state.rang_at else totals[look - 1])
 
 
 def test_a_look_that_is_repeated_is_the_same_look() -> None:
@@ -75,11 +75,13 @@ def test_a_look_that_is_repeated_is_the_same_look() -> None:
 def test_digits_that_do_not_decide_are_continued() -> None:
     """A number that begins as the chance does takes the side that its next digits say, and keeps them."""
     made = calibrated(looks=4, tolerance=9)
-    total = weight_by_hand(made.rate, -made.floor)
+    total = weight_by_hand(made.rate, -made.lowest_value)
     (chance,) = rung_by_hand(made, [total])
     tied, whole = int(chance * ONE), int(chance * ONE * 2**128)
     further = whole & ((1 << 128) - 1)
-    state = AlarmState(uniform=tied, digits=FIRST_DIGITS, total=0, highest=0, last_look=0, rang_at=0)
+    state = AlarmState(
+        secret_digits=tied, digit_count=FIRST_DIGITS, total_weight=0, highest_steps=0, last_look=0, rang_at=0
+    )
     for digits, rung, used in (
         ([(0, 64)], 1, 1),
         ([((1 << 64) - 1, 64)], 0, 1),
@@ -94,9 +96,9 @@ def test_digits_that_do_not_decide_are_continued() -> None:
             drawn = tied
             for number, size in digits:
                 drawn = drawn << size | number
-            assert (after.uniform, after.digits) == (drawn, FIRST_DIGITS + 64 * used)
+            assert (after.secret_digits, after.digit_count) == (drawn, FIRST_DIGITS + 64 * used)
             assert AlarmState.from_integers(after.to_integers()) == after
-            again = replace(state, uniform=after.uniform, digits=after.digits)
+            again = replace(state, secret_digits=after.secret_digits, digit_count=after.digit_count)
             assert look_at_values(made, [again], np.array([0]), look=1, noise=NO_DIGITS) == (after,)
 
 
@@ -105,10 +107,17 @@ def test_values_far_above_the_cut_are_weighed_only_if_they_have_to_be() -> None:
     cut, and its total is exact all the same."""
     made = calibrated(looks=4, tolerance=9)
     assert watch(made, 0, [2**62])[-1].rang_at == watch(made, ONE - ONE // 2**60, [2**62])[-1].rang_at == 1
-    ones = AlarmState(uniform=(ONE << 1024) - 1, digits=FIRST_DIGITS + 1024, total=0, highest=0, last_look=0, rang_at=0)
+    ones = AlarmState(
+        secret_digits=(ONE << 1024) - 1,
+        digit_count=FIRST_DIGITS + 1024,
+        total_weight=0,
+        highest_steps=0,
+        last_look=0,
+        rang_at=0,
+    )
     value = int(600 / made.rate)  # 866 digits up; further than what is weighed at first
     (after,) = look_at_values(made, [ones], np.array([value]), look=1, noise=NO_DIGITS)
-    assert (after.rang_at, after.total) == (0, weight_by_hand(made.rate, value - made.floor))
+    assert (after.rang_at, after.total_weight) == (0, weight_by_hand(made.rate, value - made.lowest_value))
     (after,) = look_at_values(made, [ones], np.array([2 * value]), look=1, noise=ChosenDigits((0, 64)))
     assert after.rang_at == 1
 
@@ -118,7 +127,7 @@ def test_values_that_fall_count_as_the_highest_so_far_where_they_should_grow() -
     for regime in Regime:
         made = calibrated(regime, looks=4, tolerance=9, least=-30)
         # nearly one, so that it does not ring
-        totals = [watch(made, ONE - 1, values)[-1].total for values in (up, down)]
+        totals = [watch(made, ONE - 1, values)[-1].total_weight for values in (up, down)]
         assert (totals[0] == totals[1]) == (regime is Regime.GROWING)
 
 
@@ -128,7 +137,7 @@ def test_looks_may_be_left_out() -> None:
     for look in (2, 5):
         states = look_at_values(made, states, np.array([0]), look=look, noise=NO_DIGITS)
     assert states[0].last_look == 5
-    assert states[0].total == 2 * weight_by_hand(made.rate, -made.floor)
+    assert states[0].total_weight == 2 * weight_by_hand(made.rate, -made.lowest_value)
 
 
 def test_an_alarm_that_has_rung_stays_and_keeps_no_secret() -> None:
@@ -153,16 +162,16 @@ def test_a_look_has_one_value_for_each_key() -> None:
         look_at_values(made, states, np.array([0]), look=1, noise=NO_DIGITS)
 
 
-SOUND = AlarmState(uniform=5, digits=FIRST_DIGITS, total=7, highest=2, last_look=3, rang_at=0)
+SOUND = AlarmState(secret_digits=5, digit_count=FIRST_DIGITS, total_weight=7, highest_steps=2, last_look=3, rang_at=0)
 
 
 @in_turn(
     "numbers",
     [
         SOUND.to_integers()[:-1],
-        replace(SOUND, total=-1).to_integers(),
-        replace(SOUND, digits=FIRST_DIGITS - 1).to_integers(),
-        replace(SOUND, uniform=1 << FIRST_DIGITS).to_integers(),
+        replace(SOUND, total_weight=-1).to_integers(),
+        replace(SOUND, digit_count=FIRST_DIGITS - 1).to_integers(),
+        replace(SOUND, secret_digits=1 << FIRST_DIGITS).to_integers(),
         replace(SOUND, rang_at=2).to_integers(),
         (0, 0, 0, 0, 3, 4),
         (0, 0, 0, 0, 3, 0),
@@ -182,7 +191,7 @@ def test_what_is_printed_of_a_state_tells_no_secret() -> None:
 def test_numbers_are_drawn_for_each_key() -> None:
     """A thousand of 128 digits are all different, and each digit is one in about half of them: between 380 and 620 of
     1,000 but for a chance of 1e-12 over all 128."""
-    drawn = [state.uniform for state in draw_alarms(keys=1000, noise=SeededNoise(3))]
+    drawn = [state.secret_digits for state in draw_alarms(keys=1000, noise=SeededNoise(3))]
     assert len(set(drawn)) == 1000
     ones = [sum(number >> place & 1 for number in drawn) for place in range(FIRST_DIGITS)]
     assert 380 < min(ones) <= max(ones) < 620

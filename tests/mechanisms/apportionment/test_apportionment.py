@@ -40,8 +40,8 @@ def objective(formula: Formula, groups: tuple[frozenset[int], ...] | None = None
     used = tuple(sorted({cut.functional for cut in list_literals(formula)}))
     return Objective(
         formulas=(formula,),
-        used=used,
-        functionals=max(used) + 1,
+        used_functionals=used,
+        functional_count=max(used) + 1,
         exposures=expose_sets_at_once(
             [[used.index(f) for f in group] for group in groups or (used,)], functionals=len(used)
         ),

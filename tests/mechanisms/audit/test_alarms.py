@@ -70,7 +70,7 @@ def with_new_numbers(calibration: AlarmCalibration, values: Integers, *, noise: 
     for look, seen in enumerate(values.T, 1):
         fresh = draw_alarms(keys=len(values), noise=noise)
         states = tuple(
-            state if state.rang_at else replace(new, total=0 if forgetful else state.total)
+            state if state.rang_at else replace(new, total_weight=0 if forgetful else state.total_weight)
             for state, new in zip(states, fresh, strict=True)
         )
         states = look_at_values(calibration, states, seen + 1, look=look, noise=noise)
@@ -107,8 +107,8 @@ def test_a_total_computed_anew_is_flagged() -> None:
         for look in range(1, looks):
             states = look_at_values(calibration, states, np.full(samples, value), look=look, noise=noise)
         if anew:
-            total = (looks - 1) * compute_weight(calibration.rate, value + row - calibration.floor)
-            states = tuple(state if state.rang_at else replace(state, total=total) for state in states)
+            total = (looks - 1) * compute_weight(calibration.rate, value + row - calibration.lowest_value)
+            states = tuple(state if state.rang_at else replace(state, total_weight=total) for state in states)
         states = look_at_values(calibration, states, np.full(samples, value + row), look=looks, noise=noise)
         return np.array([[state.rang_at] for state in states], dtype=np.int64)
 

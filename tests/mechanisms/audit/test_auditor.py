@@ -179,7 +179,7 @@ def test_a_loss_that_is_overstated_now_and_then_hides_nothing() -> None:
 
         def release(samples: int) -> Transcripts:
             claimed = np.where(drawn.random(samples) < 0.1, 50.0, 0.0)
-            return Transcripts(seen=np.full((samples, 1), bit), claimed=claimed)
+            return Transcripts(revealed_values=np.full((samples, 1), bit), claimed_losses=claimed)
 
         return release
 
@@ -234,8 +234,8 @@ def test_two_refinements_of_one_value_are_flagged(twice: bool) -> None:
             paths = [path for outcome in later for path in outcome.paths if path is not None]
             assert later[0].fresh is not None
             return Transcripts(
-                seen=np.column_stack([path.values[-1] for path in paths]),
-                claimed=first.epsilon + later[0].fresh,
+                revealed_values=np.column_stack([path.values[-1] for path in paths]),
+                claimed_losses=first.epsilon + later[0].fresh,
             )
 
         return draw
@@ -314,7 +314,8 @@ def test_events_are_chosen_by_the_part_of_a_claim_that_they_prove() -> None:
             passed = ~early & (generator.random(samples) < passing)
             little = generator.integers(1, 100, size=samples) * 1e-6
             return Transcripts(
-                seen=passed.astype(np.int64)[:, np.newaxis], claimed=np.where(early, little, math.log(9))
+                revealed_values=passed.astype(np.int64)[:, np.newaxis],
+                claimed_losses=np.where(early, little, math.log(9)),
             )
 
         return draw

@@ -67,6 +67,6 @@ def test_the_released_index_itself(sharper: bool) -> None:
 
 def test_a_scan_on_which_nothing_turns_is_not_audited() -> None:
     for candidates, cut in (((0, 1, 2), Fraction(1, 2)), ((0, 1, 2, 3), Fraction(1, 1000))):
-        scan = BoundScan(candidates=candidates, epsilon=Fraction(1), units=1000, cut=cut)
+        scan = BoundScan(candidates=candidates, epsilon=Fraction(1), unit_count=1000, cut_share=cut)
         with pytest.raises(ValueError, match="four candidates"):
             audit_scan(scan, samples=10, noise=SeededNoise(1))

@@ -47,7 +47,7 @@ def sharpened(
     partition: Integers | None = None,
 ) -> Ranking:
     """Noise half as wide as is claimed."""
-    looks = tuple(RankingLook(rate=2 * look.rate, gap=look.gap // 2) for look in calibration.looks)
+    looks = tuple(RankingLook(rate=2 * look.rate, settled_gap=look.settled_gap // 2) for look in calibration.looks)
     sharper = replace(calibration, noise_rate=2 * calibration.noise_rate, looks=looks)
     found = rank_keys(
         sharper, aggregates, taking_part=taking_part, keeps_path=keeps_path, noise=noise, partition=partition
@@ -82,7 +82,7 @@ def stopped_by_the_truth(
 ) -> Ranking:
     """Looks stop where the true values, and not the noisy ones, lie further apart than the gap."""
     distance = np.abs(aggregates[1:] - aggregates[0]).min()
-    settled = [look for look in calibration.looks if distance >= look.gap]
+    settled = [look for look in calibration.looks if distance >= look.settled_gap]
     cut = replace(calibration, looks=(), noise_rate=settled[0].rate) if settled else calibration
     found = rank_keys(cut, aggregates, taking_part=taking_part, keeps_path=keeps_path, noise=noise, partition=partition)
     return replace(found, epsilon=np.full(aggregates.size, float(cut.noise_rate)))

@@ -336,8 +336,8 @@ def audited(mechanism: Mechanism, *, samples: int, claimed: float) -> AuditRepor
             epsilon = np.array([outcome.epsilon[0] for outcome in outcomes])
             seen = [(out.passed[0], int(out.passed.sum()), out.denied) for out in outcomes]
             return Transcripts(
-                seen=np.column_stack((np.array(seen, dtype=np.int64), epsilon.view(np.int64))),
-                claimed=claimed * epsilon,
+                revealed_values=np.column_stack((np.array(seen, dtype=np.int64), epsilon.view(np.int64))),
+                claimed_losses=claimed * epsilon,
             )
 
         return release

@@ -71,7 +71,7 @@ def test_binomials_and_even_spreads() -> None:
     assert stats.chisquare(spread[0]).pvalue > FALSE_ALARM
 
 
-ASKED = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
+ASKED = Criterion(retention=0.5, value_count=2, relative_error=0.3, least_tail=0.3, uses_exact_tails=False)
 
 
 def test_small_groups_are_perturbed_and_large_ones_thinned() -> None:
@@ -98,7 +98,7 @@ def test_thinned_groups_are_estimated_rightly_on_average() -> None:
 
 
 def test_a_criterion_that_allows_nothing_leaves_a_group_out() -> None:
-    nothing = Criterion(retention=0.7, values=2, relative_error=0.3, least_tail=0.3, exact=True)
+    nothing = Criterion(retention=0.7, value_count=2, relative_error=0.3, least_tail=0.3, uses_exact_tails=True)
     found = sample_and_perturb(np.array([[76, 24]]), nothing, noise=SeededNoise(1))
     assert found.is_thinned.tolist() == [True]
     assert found.counts.tolist() == [[0, 0]]

@@ -220,7 +220,7 @@ def test_the_contract_on_statistics(name: str, epsilon: str) -> None:
     beyond = (values.size - np.searchsorted(np.sort(values), candidates, side="right")).tolist()
     noise = SeededNoise(47)
     released = [run_scan(scan, beyond, noise=noise) for _ in range(400)]
-    assert sum(beyond[index] > scan.cut * values.size for index in released) <= 10
+    assert sum(beyond[index] > scan.cut_share * values.size for index in released) <= 10
     assert sum(beyond[index] > scan.most_beyond for index in released) <= 10
     tight = next((place for place, count in enumerate(beyond) if count <= scan.tightness), len(beyond))
     assert sum(index > tight for index in released) <= 10

@@ -16,7 +16,9 @@ from mechanisms.publishing.reconstruction_privacy import (
 
 
 def criterion(retention: float, values: int, *, within: float = 0.3, unsure: float = 0.3) -> Criterion:
-    return Criterion(retention=retention, values=values, relative_error=within, least_tail=unsure, exact=False)
+    return Criterion(
+        retention=retention, value_count=values, relative_error=within, least_tail=unsure, uses_exact_tails=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,8 +105,8 @@ def test_what_is_out_of_range_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="retention"):
         Criterion(
             retention=given["retention"],
-            values=int(given["values"]),
+            value_count=int(given["values"]),
             relative_error=given["within"],
             least_tail=given["unsure"],
-            exact=False,
+            uses_exact_tails=False,
         )

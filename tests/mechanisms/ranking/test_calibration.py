@@ -54,12 +54,13 @@ def worst_rates(calibration: RankingCalibration, rate: Fraction) -> tuple[float,
     missed = returned = 0.0
     if not everything:
         early = sum(
-            float(overtaken(look.rate, behind=behind, ahead=task.limit, distance=look.gap + 1)) for look in looks
+            float(overtaken(look.rate, behind=behind, ahead=task.limit, distance=look.settled_gap + 1))
+            for look in looks
         )
         missed = early + float(overtaken(rate, behind=behind, ahead=1, distance=task.tolerance))
         returned = early + float(overtaken(rate, behind=1, ahead=task.limit, distance=task.tolerance))
     swapped = float(overtaken(rate, behind=1, ahead=1, distance=task.tolerance)) + sum(
-        float(overtaken(look.rate, behind=1, ahead=1, distance=look.gap + 1 + task.tolerance)) for look in looks
+        float(overtaken(look.rate, behind=1, ahead=1, distance=look.settled_gap + 1 + task.tolerance)) for look in looks
     )
     return missed, returned, swapped
 
@@ -75,7 +76,7 @@ def test_the_contract_is_kept_and_hardly_more(keys: int, limit: int, tolerance: 
     missed, returned, swapped = worst_rates(found, found.noise_rate)
     assert missed <= found.fnr <= task.fnr
     assert returned <= found.fpr <= task.fpr
-    assert swapped <= found.swapped <= min(task.fnr, task.fpr)
+    assert swapped <= found.swap_rate <= min(task.fnr, task.fpr)
     assert found.worst_case_epsilon >= found.noise_rate
     if not looks:
         less = worst_rates(found, found.noise_rate * Fraction(999, 1000))
@@ -103,7 +104,7 @@ def test_early_looks_cost_little_or_are_left_out() -> None:
             one, several = (calibrate_ranking(task, schedule=schedule) for schedule in (ONE_LOOK, SCHEDULE))
             assert one.noise_rate <= several.noise_rate <= one.noise_rate * Fraction(21, 20)
             assert [look.rate for look in several.looks] == sorted({look.rate for look in several.looks})
-            assert all(later.gap <= earlier.gap for earlier, later in pairwise(several.looks))
+            assert all(later.settled_gap <= earlier.settled_gap for earlier, later in pairwise(several.looks))
             assert fnr == 0.4 or several.looks
 
 
@@ -114,7 +115,7 @@ def test_what_is_known_in_public_costs_nothing(keys: int, limit: int) -> None:
         found = calibrate_ranking(replace(TASK, keys=keys, limit=limit, tolerance=tolerance))
         assert found.noise_rate == found.worst_case_epsilon == 0
         assert not found.looks
-        assert (found.fnr, found.fpr, found.swapped) == (0.0, 0.0, 0.0)
+        assert (found.fnr, found.fpr, found.swap_rate) == (0.0, 0.0, 0.0)
 
 
 def test_where_all_keys_are_returned_the_order_alone_is_promised_and_paid_for() -> None:
@@ -122,7 +123,7 @@ def test_where_all_keys_are_returned_the_order_alone_is_promised_and_paid_for() 
     few, many = (calibrate_ranking(replace(TASK, keys=keys, limit=keys), schedule=ONE_LOOK) for keys in (2, 1000))
     assert few.noise_rate == many.noise_rate
     assert (few.fnr, few.fpr) == (0.0, 0.0)
-    assert 0.0499 < few.swapped <= 0.05
+    assert 0.0499 < few.swap_rate <= 0.05
     assert few.noise_rate < calibrate_ranking(replace(TASK, keys=1000, limit=999), schedule=ONE_LOOK).noise_rate
 
 
@@ -173,5 +174,8 @@ def test_a_schedule_of_ones_own() -> None:
     found = calibrate_ranking(TASK, schedule=schedule)
     (look,) = found.looks
     assert look.rate == found.noise_rate / 2
-    chances = [float(overtaken(look.rate, behind=25, ahead=5, distance=gap + 1)) for gap in (look.gap, look.gap - 1)]
+    chances = [
+        float(overtaken(look.rate, behind=25, ahead=5, distance=gap + 1))
+        for gap in (look.settled_gap, look.settled_gap - 1)
+    ]
     assert chances[0] <= 0.01 * 0.05 < chances[1] < chances[0] * exp(look.rate) * 1.01

@@ -44,7 +44,7 @@ def often(task: RankingTask, values: list[int], within: tuple[int, int], key: in
     runs = (
         rank_keys(calibration, np.array(values), taking_part=None, keeps_path=False, noise=noise) for _ in range(RUNS)
     )
-    return sum(key in found.ranked[first:past] for found in runs)
+    return sum(key in found.ranked_keys[first:past] for found in runs)
 
 
 def check(count: int, *, promised: float) -> None:
@@ -126,7 +126,7 @@ def test_partitions_are_ranked_as_each_would_be_alone(asked: Partitioned, seed: 
         order = members[np.argsort(-values[members] if descending else values[members])][:limit]
         wanted += order.tolist()
         places += range(1, order.size + 1)
-    assert found.ranked.tolist() == wanted
+    assert found.ranked_keys.tolist() == wanted
     assert found.places.tolist() == places
     assert (found.epsilon <= calibration.worst_case_epsilon).all()
     assert not found.epsilon[~takes_part].any()

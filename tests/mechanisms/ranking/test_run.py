@@ -82,7 +82,7 @@ def test_keys_far_apart_are_ranked_rightly_and_stop_at_the_first_look(descending
     calibration = calibrate_ranking(task, schedule=SCHEDULE if schedule is SCHEDULE else ONE_LOOK)
     values = np.array([3, 1, 6, 2, 5, 4]) * FAR
     found = rank_keys(calibration, values, taking_part=None, keeps_path=True, noise=SeededNoise(1))
-    assert found.ranked.tolist() == ([2, 4, 5] if descending else [1, 3, 0])
+    assert found.ranked_keys.tolist() == ([2, 4, 5] if descending else [1, 3, 0])
     assert set(found.epsilon) == {round_up_to_float(calibration.levels[0] * task.sensitivity)}
     assert found.path is not None
     assert found.path.rates == calibration.levels
@@ -98,7 +98,7 @@ def test_only_keys_that_take_part_are_touched() -> None:
     for taking_part, expected in (([1, 3, 5], [5, 3, 1]), ([1, 5], [5, 1]), ([3], [3]), ([], [])):
         mask = np.isin(np.arange(6), taking_part)
         found = rank_keys(calibration, values, taking_part=mask, keeps_path=True, noise=SeededNoise(2))
-        assert found.ranked.tolist() == expected
+        assert found.ranked_keys.tolist() == expected
         assert set(np.flatnonzero(found.epsilon)) == (set(taking_part) if len(taking_part) > 1 else set())
         assert (found.path is None) == (len(taking_part) < 2)
 
@@ -109,7 +109,7 @@ def test_what_is_known_in_public_is_told_without_a_look(keys: int, limit: int, e
     found = rank_keys(
         calibration, np.zeros(keys, dtype=np.int64), taking_part=None, keeps_path=True, noise=SeededNoise(3)
     )
-    assert found.ranked.tolist() == expected
+    assert found.ranked_keys.tolist() == expected
     assert not found.epsilon.any()
     assert found.path is None
 
@@ -118,7 +118,7 @@ def test_all_keys_are_returned_where_the_limit_is_not_below_their_number() -> No
     calibration = calibrate_ranking(replace(TASK, limit=9))
     values = np.zeros(6, dtype=np.int64)
     found = rank_keys(calibration, values, taking_part=None, keeps_path=False, noise=SeededNoise(4))
-    assert sorted(found.ranked.tolist()) == list(range(6))
+    assert sorted(found.ranked_keys.tolist()) == list(range(6))
     assert found.path is None
     assert found.epsilon.max() == calibration.worst_case_epsilon
 
@@ -128,7 +128,7 @@ def test_of_equal_values_noise_alone_decides() -> None:
     calibration = calibrate_ranking(TASK, schedule=ONE_LOOK)
     noise, values = NoiseAhead(SeededNoise(5)), np.full(6, 17)
     firsts = {
-        int(rank_keys(calibration, values, taking_part=None, keeps_path=False, noise=noise).ranked[0])
+        int(rank_keys(calibration, values, taking_part=None, keeps_path=False, noise=noise).ranked_keys[0])
         for _ in range(60)
     }
     assert firsts == set(range(6))

@@ -25,7 +25,7 @@ Law = dict[Answer, float]
 def ranking(keys: int, limit: int, rate: Fraction, looks: Sequence[tuple[Fraction, int]] = ()) -> RankingCalibration:
     """Noise that is chosen rather than calibrated: strong enough that few values of it matter."""
     found = calibrate_ranking(replace(TASK, keys=keys, limit=limit), schedule=ONE_LOOK)
-    early = tuple(RankingLook(rate=one, gap=gap) for one, gap in looks)
+    early = tuple(RankingLook(rate=one, settled_gap=gap) for one, gap in looks)
     return replace(found, noise_rate=rate, looks=early, worst_case_epsilon=float(rate))
 
 

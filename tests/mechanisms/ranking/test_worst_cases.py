@@ -38,7 +38,7 @@ def runs_of(keys: int) -> int:
 def wrong_of(calibration: RankingCalibration, values: Integers, wrong: Wrong, *, runs: int, seed: int) -> int:
     noise = NoiseAhead(SeededNoise(seed))
     return sum(
-        wrong(rank_keys(calibration, values, taking_part=None, keeps_path=False, noise=noise).ranked)
+        wrong(rank_keys(calibration, values, taking_part=None, keeps_path=False, noise=noise).ranked_keys)
         for _ in range(runs)
     )
 
@@ -48,7 +48,11 @@ def check(calibration: RankingCalibration, count: int, *, runs: int, last: float
     task = calibration.task
     early = (
         sum(
-            float(overtaken(look.rate, behind=max(1, task.keys - task.limit), ahead=task.limit, distance=look.gap + 1))
+            float(
+                overtaken(
+                    look.rate, behind=max(1, task.keys - task.limit), ahead=task.limit, distance=look.settled_gap + 1
+                )
+            )
             for look in calibration.looks
         )
         if task.keys > task.limit
@@ -80,7 +84,7 @@ def test_a_key_far_enough_below_is_returned_as_seldom_as_promised(keys: int, lim
         seed=60 + limit,
     )
     last = float(overtaken(rate, behind=1, ahead=1 if everything else limit, distance=task.tolerance))
-    promised = calibration.swapped if everything else calibration.fpr
+    promised = calibration.swap_rate if everything else calibration.fpr
     check(calibration, count, runs=runs, last=last, promised=promised)
 
 

@@ -28,25 +28,25 @@ def asked(mechanism: str = "keyhole") -> KeyTest:
 @pytest.mark.parametrize("view", list(View))
 def test_everybody_is_in_one_class(view: View) -> None:
     found = find_confidences(COUNTS, PRIOR, NONE, view=view, question=asked(), noise=SeededNoise(1))
-    assert found.people == sum(found.classes) == 80
-    assert 0 <= found.improved <= 80
-    assert 0 < found.believed <= 80 * found.highest
+    assert found.people == sum(found.people_by_class) == 80
+    assert 0 <= found.people_raised <= 80
+    assert 0 < found.total_belief <= 80 * found.highest_belief
 
 
 def test_without_an_answer_the_prior_is_all_there_is() -> None:
     found = find_confidences(COUNTS, PRIOR, NONE, view=View.PRIOR, question=asked(), noise=SeededNoise(1))
-    assert found.improved == 0
-    assert found.believed == pytest.approx(float(COUNTS @ PRIOR))
-    assert found.highest == pytest.approx(0.35)
+    assert found.people_raised == 0
+    assert found.total_belief == pytest.approx(float(COUNTS @ PRIOR))
+    assert found.highest_belief == pytest.approx(0.35)
 
 
 def test_exact_counts_are_shares_of_the_people() -> None:
     found = find_confidences(COUNTS, PRIOR, NONE, view=View.EXACT_COUNTS, question=asked(), noise=SeededNoise(1))
-    assert found.believed == pytest.approx(float(COUNTS @ COUNTS) / 80)
+    assert found.total_belief == pytest.approx(float(COUNTS @ COUNTS) / 80)
     classes = [0.0] * len(CONFIDENCES)
     for count in COUNTS.tolist():
         classes[find_confidence_class(count / 80)] += count
-    assert found.classes == tuple(classes)
+    assert found.people_by_class == tuple(classes)
 
 
 def test_open_places_are_known_and_the_rest_is_sharper() -> None:
@@ -55,7 +55,7 @@ def test_open_places_are_known_and_the_rest_is_sharper() -> None:
     assert found.people == 17
     seen = [list_likelihoods_of_exact(count, most=17) for count in (3, 0, 14)]
     after = find_joint_posterior(seen, PRIOR[:3] / PRIOR[:3].sum(), people=17)
-    assert found.believed == pytest.approx(float(COUNTS[:3] @ after))
+    assert found.total_belief == pytest.approx(float(COUNTS[:3] @ after))
     everything = np.ones(5, dtype=np.bool_)
     noise = SeededNoise(1)
     assert find_confidences(COUNTS, PRIOR, everything, view=View.PRIOR, question=asked(), noise=noise) == NO_CONFIDENCES
@@ -67,8 +67,8 @@ def test_an_exact_key_set_says_who_is_above() -> None:
     found = find_confidences(
         np.array([1, 0]), np.array([0.5, 0.5]), NONE[:2], view=View.EXACT_KEYS, question=question, noise=SeededNoise(1)
     )
-    assert found.classes == (0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
-    assert found.highest == pytest.approx(1.0)
+    assert found.people_by_class == (0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    assert found.highest_belief == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("view", [View.KEY_SET, View.PATIENT_ANALYST])
@@ -81,7 +81,7 @@ def test_no_belief_passes_the_bound_of_two_presences(view: View, mechanism: str)
         found = find_confidences(
             np.array([1, 0]), np.array([0.3, 0.7]), NONE[:2], view=view, question=question, noise=noise
         )
-        assert found.highest <= bound_belief_in_place(question.test.epsilon, prior=0.3) + 1e-9
+        assert found.highest_belief <= bound_belief_in_place(question.test.epsilon, prior=0.3) + 1e-9
 
 
 def test_more_that_is_shown_is_more_that_is_believed() -> None:
@@ -94,7 +94,7 @@ def test_more_that_is_shown_is_more_that_is_believed() -> None:
         add_confidences(
             [find_confidences(day, prior, NONE[:3], view=view, question=question, noise=noise) for day in days],
             divisor=200,
-        ).believed
+        ).total_belief
         for view in (View.PRIOR, View.KEY_SET, View.PATIENT_ANALYST, View.EXACT_COUNTS)
     )
     assert nothing < keys + 0.6
@@ -106,7 +106,11 @@ def test_more_that_is_shown_is_more_that_is_believed() -> None:
 def test_parts_add_up_and_days_are_averaged() -> None:
     one = find_confidences(COUNTS, PRIOR, NONE, view=View.EXACT_COUNTS, question=asked(), noise=SeededNoise(1))
     two = add_confidences([one, one], divisor=2)
-    assert (two.people, two.classes, two.highest) == (one.people, one.classes, one.highest)
+    assert (two.people, two.people_by_class, two.highest_belief) == (
+        one.people,
+        one.people_by_class,
+        one.highest_belief,
+    )
 
 
 def test_a_place_without_a_prior_is_refused() -> None:

@@ -46,7 +46,7 @@ def watched(
         sensitivities=(1, 1),
         exposures=exposures,
         regimes=(regime, regime),
-        leasts=(0, 0),
+        least_values=(0, 0),
         looks=looks,
         fnr=0.05,
         fpr=0.1,
@@ -67,7 +67,7 @@ def test_one_threshold_is_its_alarm() -> None:
     """The same loss, and with the same secret digits the same looks at which it rings."""
     found = calibrate_standing(watched(above(0)))
     alarm = calibrate_alarm(
-        AlarmTask(looks=24, cut=400, tolerance=39, sensitivity=1, fnr=0.05, fpr=0.1, regime=GROWING, least=0)
+        AlarmTask(looks=24, cut=400, tolerance=39, sensitivity=1, fnr=0.05, fpr=0.1, regime=GROWING, least_value=0)
     )
     assert found.worst_case_epsilon == alarm.worst_case_epsilon
     state, states = found.draw_state(keys=60, noise=SeededNoise(1)), draw_alarms(keys=60, noise=SeededNoise(1))

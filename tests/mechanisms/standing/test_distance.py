@@ -67,7 +67,7 @@ def watched(
         sensitivities=sensitivities,
         exposures=expose_all_at_once(2),
         regimes=regimes,
-        leasts=(0, 0),
+        least_values=(0, 0),
         looks=looks,
         fnr=0.05,
         fpr=0.1,
@@ -180,8 +180,8 @@ def outcome_chances(alarm: AlarmCalibration, distances: list[int]) -> list[Fract
     """The chance to ring at each look, and never, to 400 binary digits; no value is the highest so far but itself."""
     total, chances = 0, [0]
     for distance in distances:
-        total += compute_weight(alarm.rate, max(0, distance - alarm.floor))
-        chances.append(alarm.task.regime.shape.compute_chance(total, alarm.unit, bits=400))
+        total += compute_weight(alarm.rate, max(0, distance - alarm.lowest_value))
+        chances.append(alarm.task.regime.shape.compute_chance(total, alarm.threshold_step, bits=400))
     return [Fraction(late - early, 1 << 400) for early, late in zip(chances, [*chances[1:], 1 << 400], strict=True)]
 
 
@@ -202,7 +202,9 @@ def test_no_outcome_of_growing_values_changes_by_more_than_the_loss(formula: For
         for one, other in product(units, repeat=2):
             more = values + np.array([one, other], dtype=np.int64)
             here, there = (
-                outcome_chances(alarm, compute_signed_distance(formula, seen, weights=found.scale).tolist())
+                outcome_chances(
+                    alarm, compute_signed_distance(formula, seen, weights=found.functional_weights).tolist()
+                )
                 for seen in (values, more)
             )
             ratios = [abs(np.log(float(p / q))) for p, q in zip(here, there, strict=True)]

@@ -44,7 +44,7 @@ def calibrated(formula: Formula, kind: str) -> StandingDistance:
             sensitivities=(1, COARSE),
             exposures=expose_all_at_once(2),
             regimes=(Regime.COMING_AND_GOING,) * 2,
-            leasts=(0, 0),
+            least_values=(0, 0),
             looks=LOOKS,
             fnr=FNR,
             fpr=FPR,
@@ -69,7 +69,7 @@ def alerted_at(standing: StandingDistance, stream: Stream, *, seed: int) -> Inte
 def by_law(standing: StandingDistance, stream: Stream) -> list[float]:
     """The chance of an alarm, not of a ladder, to have rung by each look."""
     distances = compute_signed_distance(
-        standing.task.formula, np.array(stream, dtype=np.int64).T, weights=standing.scale
+        standing.task.formula, np.array(stream, dtype=np.int64).T, weights=standing.functional_weights
     )
     return list(compute_chances_by_look(standing.alarm.ladders[0].rungs[-1], distances.tolist()))
 

@@ -33,7 +33,7 @@ TASK = DecisionTask(MANY, (1,), expose_all_at_once(1), fnr=0.05, fpr=0.1)
 def test_what_a_window_costs(window: int, price: float, block: int) -> None:
     found = calibrate_sliding(TASK, window=window, looks=1000)
     assert found.worst_case_epsilon * 200 == pytest.approx(price, rel=0.005)
-    assert found.shape.block == block
+    assert found.shape.block_ticks == block
     assert found.fnr is not None
     assert found.fpr is not None
     assert 0.04 < found.fnr <= 0.05
@@ -43,9 +43,13 @@ def test_what_a_window_costs(window: int, price: float, block: int) -> None:
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(0, 200))
 def test_blocks_and_ticks_make_up_the_window(window: int, block: int, tick: int) -> None:
     """Ticks outside of the window are those of its blocks that are taken away."""
-    shape = NoiseShape(window=window, block=min(block, window), part=Fraction(1, 2), terms=())
+    shape = NoiseShape(
+        window_looks=window, block_ticks=min(block, window), loss_share_of_ticks=Fraction(1, 2), term_counts=()
+    )
     edges, inside = find_edges(shape, tick), set(range(tick - window + 1, tick + 1))
-    blocks = list(range(edges.first * shape.block, edges.last * shape.block)) if shape.block > 1 else []
+    blocks = (
+        list(range(edges.first * shape.block_ticks, edges.last * shape.block_ticks)) if shape.block_ticks > 1 else []
+    )
     added = [one for one in edges.ticks if one in inside]
     taken = {one for one in edges.ticks if one not in inside}
     assert sorted([*added, *(one for one in blocks if one not in taken)]) == sorted(inside)
@@ -102,7 +106,7 @@ def test_what_noise_cannot_keep_is_refused() -> None:
         calibrate_sliding(replace(TASK, fnr=1e-14), window=3, looks=9)
     with pytest.raises(ValueError, match="sliding window"):
         calibrate_sliding(TASK, window=0, looks=9)
-    assert shape_window(365, fnr=0.05, fpr=0.1).block > 1
+    assert shape_window(365, fnr=0.05, fpr=0.1).block_ticks > 1
 
 
 @pytest.mark.parametrize("tolerance", [10**5, 10**9])
@@ -132,7 +136,12 @@ def test_noise_that_a_look_has_seen_is_that_of_all_later_ones(
     window: int, block: int, looks: set[int], seed: int
 ) -> None:
     """Of each tick and block, by its place in time, whichever looks are made; a look sees its window's and no other."""
-    shape = NoiseShape(window=window, block=min(block, window), part=Fraction(1, min(block, window) or 1), terms=())
+    shape = NoiseShape(
+        window_looks=window,
+        block_ticks=min(block, window),
+        loss_share_of_ticks=Fraction(1, min(block, window) or 1),
+        term_counts=(),
+    )
     found = replace(calibrate_sliding(TASK, window=2, looks=40), shape=shape)  # of which the noise is as good as any
     noise, known = SeededNoise(seed), dict[tuple[str, int], list[int]]()
     state = found.draw_state(keys=2, noise=noise)

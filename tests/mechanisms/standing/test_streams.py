@@ -77,7 +77,7 @@ def test_the_loss_is_that_of_all_a_unit_changes() -> None:
         sensitivities=(1, 7),
         exposures=expose_all_at_once(2),
         regimes=(Regime.GROWING,) * 2,
-        leasts=(0, 0),
+        least_values=(0, 0),
     )
     for task, lost in (
         (both, 1.0),

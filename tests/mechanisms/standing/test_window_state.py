@@ -91,6 +91,8 @@ def test_who_is_in_the_answer_and_what_is_over_has_no_secrets() -> None:
 
 
 def test_states_print_no_secret() -> None:
-    secret = AlarmState(uniform=123456789, digits=128, total=987654321, highest=5, last_look=0, rang_at=0)
+    secret = AlarmState(
+        secret_digits=123456789, digit_count=128, total_weight=987654321, highest_steps=5, last_look=0, rang_at=0
+    )
     rung = RungState(rang_at=np.array([0], dtype=np.int64), watched=(secret,))
     assert not {"123456789", "987654321"} & set(repr(rung).replace("=", " ").replace(",", " ").split())

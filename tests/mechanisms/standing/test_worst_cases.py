@@ -35,7 +35,7 @@ def calibrated(join: type[AllOf] | type[AnyOf], kind: str) -> StandingAlarms:
             sensitivities=(1, 1),
             exposures=expose_all_at_once(2),
             regimes=(Regime.GROWING,) * 2,
-            leasts=(0, 0),
+            least_values=(0, 0),
             looks=LOOKS,
             fnr=FNR,
             fpr=FPR,

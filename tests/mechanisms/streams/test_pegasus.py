@@ -84,8 +84,8 @@ def naive_groups(pegasus: Pegasus, counts: Sequence[int], seed: int) -> list[tup
     found = []
     for count in counts:
         tick = pegasus.advance(states, np.array([count]), noise=noise)
-        before, states = states[0].noisy, tick.states
-        noisy = states[0].noisy
+        before, states = states[0].noisy_counts, tick.states
+        noisy = states[0].noisy_counts
         if len(noisy) > 1:
             (latest,) = statistics_difference(noisy, before)
             groups[-1] = [*groups[-1], latest]

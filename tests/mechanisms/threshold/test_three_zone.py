@@ -244,7 +244,7 @@ def test_exact_crossing_saves_a_fifth_of_the_surcharge_of_the_union_bound(
 @in_turn("tolerance", [100, 200, 300])
 def test_early_looks_return_hardly_any_empty_group_however_many_there_are(keys: int, tolerance: int) -> None:
     """By the exact law, at a threshold of 1,000: as few as one look alone would, or one in twenty answers."""
-    empty = EmptyGroups(distance=1000, chance=0.05 / keys)
+    empty = EmptyGroups(steps_from_passing=1000, return_probability=0.05 / keys)
     usual = calibrated(0.05, 0.1, tolerance)
     test = calibrate_three_zone(
         sensitivity=1, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=False, is_two_sided=False, empty=empty
@@ -260,7 +260,7 @@ def test_early_looks_return_hardly_any_empty_group_however_many_there_are(keys: 
 
 @pytest.mark.parametrize(("sensitivity", "tolerance"), [(7, 700), (5, 23), (50, 1000)])
 def test_empty_groups_are_as_far_in_blocks_as_they_are_in_units(sensitivity: int, tolerance: int) -> None:
-    empty = EmptyGroups(distance=40 * tolerance + 3, chance=1e-9)
+    empty = EmptyGroups(steps_from_passing=40 * tolerance + 3, return_probability=1e-9)
     test = calibrate_three_zone(
         sensitivity=sensitivity,
         tolerance=tolerance,
@@ -271,10 +271,10 @@ def test_empty_groups_are_as_far_in_blocks_as_they_are_in_units(sensitivity: int
         empty=empty,
     )
     assert test.block > 1
-    steps = (-empty.distance - 1) // test.block + 1
-    assert sum(make_crossing(test).list_early_acceptances(steps)) <= empty.chance
+    steps = (-empty.steps_from_passing - 1) // test.block + 1
+    assert sum(make_crossing(test).list_early_acceptances(steps)) <= empty.return_probability
     beyond = sum(make_crossing(test).list_early_acceptances(steps + 40 * tolerance // test.block))
-    assert beyond > 1e3 * empty.chance
+    assert beyond > 1e3 * empty.return_probability
 
 
 def test_back_loading_keeps_the_worst_case_near_one_shot_whatever_the_schedule() -> None:

@@ -187,4 +187,4 @@ def _ranking(question: Question, values: Integers, passed: Booleans) -> Ranking 
     order = members[np.lexsort((signed[members], partition[members]))]
     places = number_within(partition[order])
     kept = places <= (order.size if ranked.limit is None else ranked.limit)
-    return Ranking(ranked=order[kept], places=places[kept], epsilon=np.zeros(values.shape[1]), path=None)
+    return Ranking(ranked_keys=order[kept], places=places[kept], epsilon=np.zeros(values.shape[1]), path=None)

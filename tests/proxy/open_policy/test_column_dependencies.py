@@ -80,7 +80,7 @@ def test_a_country_lost_what_its_own_region_did_and_no_other(service: Service) -
     }
     most = max(lost(service, by_country).values())
     left = ledger.find_headroom(claimed(service, BY_COUNTRY.format(2000)).charge, by_country.limits)
-    assert left.shared.epsilon_nano == by_country.limits.per_predicate_nano - most
+    assert left.shared_room.epsilon_nano == by_country.limits.per_predicate_nano - most
 
 
 def test_labels_of_another_pin_are_in_no_dependency(service: Service) -> None:
@@ -88,8 +88,8 @@ def test_labels_of_another_pin_are_in_no_dependency(service: Service) -> None:
     ((label, _),) = claimed(service, BY_REGION).charge.cells.columns
     columns = frozenset({label, "country"})
     (known,) = find_all_dependencies(service.catalog)("sales", columns)
-    assert (known.determined, known.base, known.is_complete) == (label, "country", True)
-    assert known.values == region_of(service)
+    assert (known.determined_column, known.base_column, known.is_complete) == (label, "country", True)
+    assert known.determined_values == region_of(service)
     pinned_anew = tuple(replace(table, digest="0" * 64) for table in service.catalog.public_tables)
     assert find_all_dependencies(replace(service.catalog, public_tables=pinned_anew))("sales", columns) == ()
     assert find_all_dependencies(service.catalog)("another table", columns) == ()
@@ -103,18 +103,18 @@ def calendar(catalog: Catalog, days: tuple[Value, ...], *parts: tuple[str, str])
         columns.append(Column(f"{function}_{part}", kind, kind.value, derivation=Derivation(function, part, "day")))
     table: Table = replace(catalog.tables[0], name="t", columns=tuple(columns), unit=(), root=None, members=())
     known = find_all_dependencies(replace(catalog, tables=(table,)))("t", frozenset(column.label for column in columns))
-    return {one.determined.partition("=")[0]: one for one in known if one.base == "day"}
+    return {one.determined_column.partition("=")[0]: one for one in known if one.base_column == "day"}
 
 
 def test_a_day_tells_its_month_and_a_month_all_of_whose_days_are_keys_holds_no_other(service: Service) -> None:
     days = tuple(date(2024, 1, 15) + timedelta(days=number) for number in range(60))
     known = calendar(service.catalog, days, ("date_trunc", "month"), ("date_trunc", "week"), ("extract", "dow"))
     month, week, dow = known["date_trunc_month"], known["date_trunc_week"], known["extract_dow"]
-    assert month.values == {format_value(day): format_value(day.replace(day=1)) for day in days}
+    assert month.determined_values == {format_value(day): format_value(day.replace(day=1)) for day in days}
     assert not month.is_complete
     assert month.excluded_values == {"2024-02-01"}
     assert week.excluded_values == {format_value(days[0] + timedelta(days=7 * number)) for number in range(8)}
-    assert dow.values == {format_value(day): str(day.isoweekday() % 7) for day in days}
+    assert dow.determined_values == {format_value(day): str(day.isoweekday() % 7) for day in days}
     assert dow.excluded_values == frozenset()
 
 
@@ -152,4 +152,6 @@ def test_a_derived_column_tells_those_that_are_the_same_for_all_its_times(
     known = find_all_dependencies(replace(service.catalog, tables=(table,)))(
         "t", frozenset({base.label, derived.label})
     )
-    assert [(one.base, one.determined) for one in known] == ([(base.label, derived.label)] if follows else [])
+    assert [(one.base_column, one.determined_column) for one in known] == (
+        [(base.label, derived.label)] if follows else []
+    )

@@ -142,7 +142,7 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
             assert question.spent.keys is None
             assert question.spent.largest == question.charge.own_amounts
         report = service.report_balances(None)
-        assert report.unit_spent_nano <= 3 * NANO < report.unit.pure_nano
+        assert report.unit_spent_nano <= 3 * NANO < report.unit_loss.pure_nano
         assert budget.make_document(service, None)["unit"]["delta"] == 1e-9
 
 
@@ -174,16 +174,16 @@ def test_a_dear_question_is_a_plain_sum_and_refunds(opened: Open) -> None:
 def test_its_noise_answers_coarser_questions_for_nothing_and_is_never_refined(opened: Open) -> None:
     with opened(WITH_DELTA) as service:
         ask(service, put(service, 1))
-        before = service.report_balances(None).unit
+        before = service.report_balances(None).unit_loss
         assert len(ask(service, put(service, 1, 600)).keys.keys) == 24
         assert len(ask(service, put(service, 1, 650, tolerance="150")).keys.keys) == 24
-        assert service.report_balances(None).unit == before
+        assert service.report_balances(None).unit_loss == before
         assert [question.status for question in service.ledger.read_history()] == ["committed", "read", "read"]
         ask(service, put(service, 1, tolerance="80"))
         sharper = service.ledger.read_history()[-1].charge
         assert sharper.path_continuation is None
         assert sharper.renyi is not None
-        assert service.report_balances(None).unit == before.add_question(sharper.unit_epsilon_nano, sharper.renyi)
+        assert service.report_balances(None).unit_loss == before.add_question(sharper.unit_epsilon_nano, sharper.renyi)
         # the finer noise is now the one that is read
         ask(service, put(service, 1, 620, tolerance="80"))
         assert service.ledger.read_history()[-1].status == "read"
@@ -207,7 +207,7 @@ def test_a_question_that_died_stays_spent_by_its_curve(opened: Open) -> None:
         reserved = service.ledger.reserve(made.charge, made.limits)
         assert reserved.charge.renyi is not None
     with opened(WITH_DELTA) as service:
-        assert service.report_balances(None).unit.curve == reserved.charge.renyi
+        assert service.report_balances(None).unit_loss.curve == reserved.charge.renyi
         assert len(service.ledger.list_open_reservations()) == 1
         assert explained_further(service, put(service, 2)) == told - 1
 
@@ -237,7 +237,7 @@ def test_the_odometer_says_what_holds_but_for_one_in_a_billion(opened: Open, tmp
         told = "\n".join(reading.write_lines())
         assert "with probability all but one in a billion, all answers together can have changed" in told
         assert reading.unit_balance == service.report_balances(None).unit_spent_nano / NANO
-        assert reading.unit_balance < reading.unit_epsilon < service.report_balances(None).unit.pure_nano / NANO
+        assert reading.unit_balance < reading.unit_epsilon < service.report_balances(None).unit_loss.pure_nano / NANO
 
 
 def test_another_analysts_cap_counts_what_is_read_in_full(opened: Open) -> None:
@@ -246,4 +246,4 @@ def test_another_analysts_cap_counts_what_is_read_in_full(opened: Open) -> None:
         ask(service, put(service, 1, analyst="bob"))
         read = service.ledger.read_history()[-1].charge
         assert (read.analyst, read.shared, read.renyi) == ("bob", False, None)
-        assert service.report_balances("bob").unit.pure_nano == read.unit_epsilon_nano > 0
+        assert service.report_balances("bob").unit_loss.pure_nano == read.unit_epsilon_nano > 0

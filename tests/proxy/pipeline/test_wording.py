@@ -105,4 +105,4 @@ def test_answers_have_what_was_promised_and_paid(tmp_path: Path) -> None:
             assert (fnr, fpr) == ("0.02", "0.1")
             assert float(epsilon or 0) == pytest.approx(entry.charge.epsilon_nano / 1e9, abs=1e-4)
             assert unit is None
-            assert at == entry.at.isoformat(sep=" ")
+            assert at == entry.asked_at.isoformat(sep=" ")
