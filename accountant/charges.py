@@ -78,18 +78,18 @@ class Cells:
         for name, values in self.columns:
             if not values or not _are_distinct(values):
                 raise LedgerMisuse(f"the key values of {name} are distinct, and at least one")
-        if self.size > MOST_KEYS:
+        if self.key_count > MOST_KEYS:
             raise LedgerMisuse(f"more than {MOST_KEYS} keys in one question")
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape_by_column(self) -> tuple[int, ...]:
         """The number of values per column: per-key arrays have this shape, in C order."""
         return tuple(len(values) for _, values in self.columns)
 
     @property
-    def size(self) -> int:
+    def key_count(self) -> int:
         """The number of keys."""
-        return prod(self.shape)
+        return prod(self.shape_by_column)
 
 
 # memory against looking again: a long list of key values is most often that of the question before; set, not measured
@@ -298,7 +298,7 @@ class Spent:
         """Return the losses as a number, or as a read-only array of the cells' shape."""
         if self.keys is None:
             return self.epsilon_nano
-        return np.frombuffer(self.keys, dtype="<i8").reshape(cells.shape).astype(np.int64, copy=False)
+        return np.frombuffer(self.keys, dtype="<i8").reshape(cells.shape_by_column).astype(np.int64, copy=False)
 
     def find_shared_part(self, charge: Charge) -> "Spent":
         """Return the part of the loss that counts on the shared balances. `charge` is the reserved charge."""
@@ -307,22 +307,22 @@ class Spent:
         return self if self.fresh is None or charge.path_continuation is None else self.fresh
 
     @property
-    def largest(self) -> Amounts:
+    def largest_losses(self) -> Amounts:
         """The largest loss of any key, and of a unit."""
         return Amounts(self.epsilon_nano, self.unit_epsilon_nano)
 
-    def check_covered_by(self, charge: Charge) -> None:
+    def check_within_reservation(self, charge: Charge) -> None:
         """Raise `LedgerMisuse` unless every key and the unit stay within the reserved worst case."""
         self.check_keys()
         for loss in (self, self.fresh):
-            if loss is not None and loss.keys is not None and len(loss.keys) != 8 * charge.cells.size:
+            if loss is not None and loss.keys is not None and len(loss.keys) != 8 * charge.cells.key_count:
                 raise LedgerMisuse("losses per key do not match the number of keys")
         if charge.renyi is not None and self != Spent.from_uniform(
             charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano
         ):
             raise LedgerMisuse("what is charged in Rényi divergences is spent in full")
-        self._check_within(charge.own_amounts, charge)
-        self.find_shared_part(charge)._check_within(charge.shared_amounts, charge)
+        self._check_losses_within(charge.own_amounts, charge)
+        self.find_shared_part(charge)._check_losses_within(charge.shared_amounts, charge)
 
     def check_keys(self) -> None:
         """Raise `LedgerMisuse` unless `epsilon_nano` is the largest loss per key, for the own and the fresh losses."""
@@ -335,12 +335,12 @@ class Spent:
         if self.fresh is not None:
             self.fresh.check_keys()
 
-    def _check_within(self, reserved: Amounts, charge: Charge) -> None:
+    def _check_losses_within(self, reserved: Amounts, charge: Charge) -> None:
         if not 0 <= self.epsilon_nano <= reserved.epsilon_nano:
             raise LedgerMisuse("more spent than reserved for a key")
         if self.unit_epsilon_nano > reserved.unit_epsilon_nano:
             raise LedgerMisuse("more spent than reserved for a unit")
-        _check_unit(charge.family.unit, self.largest)
+        _check_unit(charge.family.unit, self.largest_losses)
 
 
 NOTHING_SPENT = Spent(0, 0, None)

@@ -35,7 +35,7 @@ from accountant.verbs.in_flight import Repeated, Repetition
 from accountant.verbs.monitor_verbs import Monitors
 from accountant.verbs.owner import Owner
 from accountant.verbs.reservation import reserve_charge
-from accountant.verbs.verify import verify
+from accountant.verbs.verify import verify_ledger
 
 # how long opening takes (events since then are folded: of 100,000 questions 23 s, docs/benchmarks.md) against how often
 # all balances are written
@@ -87,8 +87,8 @@ class Ledger:
         are stored once `snapshot_every` events came since, so that a long ledger opens fast. `knowledge` gives the
         public dependencies between columns, which checks and reports use. `timeout_ms` limits a verb's wait for other
         writers, and for a storage that does not answer. `witness` knows the last durable event. If `is_trusted`, the
-        ledger is not compared with it until `accept`, so that an owner can inspect the ledger first. `on_fault` is
-        called with each failure of the storage. Raise `NoLedger`, `LedgerBehind`, `LedgerUnavailable`.
+        ledger is not compared with it until `accept_current_log`, so that an owner can inspect the ledger first.
+        `on_fault` is called with each failure of the storage. Raise `NoLedger`, `LedgerBehind`, `LedgerUnavailable`.
         """
         store = LedgerStore.open(url, timeout_ms=timeout_ms, can_create=can_create)
         journal = Journal(
@@ -113,7 +113,7 @@ class Ledger:
         """
         self._journal.check_witness(is_accepted=False)
 
-    def accept(self) -> None:
+    def accept_current_log(self) -> None:
         """Set the witness to the ledger's last event, whatever it knew before. Only the owner may decide this.
 
         Raise OSError if the witness cannot be written, `LedgerUnavailable`.
@@ -162,10 +162,10 @@ class Ledger:
         if not charge.shared:
             raise LedgerMisuse("only what was released before can be charged to its reader alone")
         with self._journal.begin_write() as (transaction, balances):
-            self._repetition.check_first(transaction, balances, charge, within=once_within)
+            self._repetition.check_not_repeated(transaction, balances, charge, within=once_within)
             if charge.path_continuation is not None and not balances.paths.are_free(charge.path_continuation.paths):
                 raise PathTaken("a noise path was continued by another question, or is gone")
-            return self._grant(transaction, balances, charge, limits, attempt=attempt, wording=wording)
+            return self._grant_reservation(transaction, balances, charge, limits, attempt=attempt, wording=wording)
 
     def commit(
         self, reservation: Reservation, spent: Spent, answer: bytes | None, *, paths: Mapping[str, bytes] = NO_PATHS
@@ -206,7 +206,7 @@ class Ledger:
         """
         with self._journal.begin_write() as (transaction, balances):
             find_open_charge(transaction, balances, reservation.id)
-            self._journal.append(transaction, Released(reservation.id, self._clock()))
+            self._journal.append_event(transaction, Released(reservation.id, self._clock()))
 
     def hold_in_flight(self, reservation: Reservation) -> AbstractContextManager[None]:
         """Mark a reservation as under way while the block runs, up to its commit.
@@ -264,7 +264,9 @@ class Ledger:
             self._repetition.check_not_under_way(
                 balances, question, version, analyst=charge.analyst, within=once_within
             )
-            reservation = self._grant(transaction, balances, charge, limits, attempt=attempt, wording=wording)
+            reservation = self._grant_reservation(
+                transaction, balances, charge, limits, attempt=attempt, wording=wording
+            )
             spent = Spent(answer.spent.epsilon_nano, answer.spent.unit_epsilon_nano, answer.spent.keys)
             event = Committed(reservation.id, reservation.reserved_at, spent, None, reads=answer.reservation)
             self._commit(transaction, charge, event, None)
@@ -314,12 +316,14 @@ class Ledger:
             raise LedgerMisuse("what is read was released before, and says from which paths")
         if any(state.version != charge.family.version for state in reading):
             raise LedgerMisuse("a noise path is read on its own data version")
-        spent.check_covered_by(charge)
+        spent.check_within_reservation(charge)
         with self._journal.begin_write() as (transaction, balances):
-            self._repetition.check_first(transaction, balances, charge, within=once_within)
+            self._repetition.check_not_repeated(transaction, balances, charge, within=once_within)
             if len(transaction.read_path_bodies(reading)) != len(set(reading)):
                 raise PathTaken("a noise path is not in the store any more")
-            reservation = self._grant(transaction, balances, charge, limits, attempt=attempt, wording=wording)
+            reservation = self._grant_reservation(
+                transaction, balances, charge, limits, attempt=attempt, wording=wording
+            )
             event = Committed(
                 reservation.id, reservation.reserved_at, spent, digest(answer), None, reading=tuple(sorted(reading))
             )
@@ -336,7 +340,7 @@ class Ledger:
         with self._journal.begin_read() as (_, balances):
             return find_shortage(balances, charge, limits, knowledge=self._knowledge)
 
-    def rehearse(self, tables: frozenset[str]) -> Rehearsal:
+    def begin_rehearsal(self, tables: frozenset[str]) -> Rehearsal:
         """Return the tables' balances as they are now, to see which charges would fit one after the other.
 
         Nothing is ever written.
@@ -355,16 +359,16 @@ class Ledger:
             pass
 
     @property
-    def size(self) -> int:
+    def known_event_count(self) -> int:
         """Return the number of events when the log was last read. Nothing is read now."""
-        return self._journal.size
+        return self._journal.folded_event_count
 
     def is_approved(self, question: str) -> bool:
         """Return True if the owner approved the question of this fingerprint."""
         with self._journal.begin_read() as (_, balances):
             return question in balances.approved
 
-    def find_declined(self, question: str) -> DeclineReason | None:
+    def find_decline_reason(self, question: str) -> DeclineReason | None:
         """Return the owner's latest decision against the question of this fingerprint.
 
         Return None if it was never declined, or approved afterwards.
@@ -392,7 +396,7 @@ class Ledger:
         would be if no window had been opened. The first report reads the whole log, later ones read new events. Reports
         over all windows read the whole log every time.
         """
-        report = self._reporter.report_all_windows if covers_all_windows else self._reporter.report
+        report = self._reporter.report_all_windows if covers_all_windows else self._reporter.report_newest_window
         return report(limits, analyst=analyst)
 
     def report_burn_down(self, limits: Limits) -> BurnDown:
@@ -400,7 +404,7 @@ class Ledger:
 
         The first call on an open ledger reads the whole log, later calls read new events only.
         """
-        return self._burn_downs.report(limits)
+        return self._burn_downs.report_all_lines(limits)
 
     def read_history(self, *, analyst: str | None = None) -> tuple[AskedQuestion, ...]:
         """Return every question with its worst-case charge and its end, oldest first.
@@ -428,7 +432,7 @@ class Ledger:
         with self._journal.begin_log_read() as transaction:
             return history.find_questions(transaction, identity)
 
-    def note_waiting(self, waiting: NotApproved, charge: Charge, wording: Wording) -> None:
+    def store_waiting_question(self, waiting: NotApproved, charge: Charge, wording: Wording) -> None:
         """Store a question that waits for the owner's approval, with its text. Nothing is charged.
 
         Only the newest questions of each analyst are kept.
@@ -443,17 +447,17 @@ class Ledger:
             guarantee=wording.guarantee,
         )
         with self._journal.begin_write() as (transaction, _):
-            transaction.waiting.put(one)
+            transaction.waiting.store_question(one)
 
-    def verify(self) -> int:
+    def verify_everything(self) -> int:
         """Read and check everything again: the chain of events, stored answers and paths, and the stored balances.
 
         Return the number of events. Raise `LedgerUnavailable` on the first fault.
         """
         with self._journal.begin_read() as (transaction, balances):
-            return verify(transaction, balances)
+            return verify_ledger(transaction, balances)
 
-    def _grant(
+    def _grant_reservation(
         self,
         transaction: Transaction,
         balances: Balances,
@@ -478,7 +482,7 @@ class Ledger:
 
     def _commit(self, transaction: Transaction, charge: Charge, event: Committed, answer: bytes | None) -> int:
         """Append the commit of a reservation, store the answer (if given), and return the event's number."""
-        record = self._journal.append(transaction, event)
+        record = self._journal.append_event(transaction, event)
         if answer is not None:
             transaction.add_answer(reservation=event.reservation, event=record.id, charge=charge, answer=answer)
         return record.id

@@ -46,7 +46,7 @@ class BalanceRoom:
     epsilon_nano: int
     unit_epsilon_nano: int | None
 
-    def admits(self, amounts: Amounts) -> bool:
+    def admits_amounts(self, amounts: Amounts) -> bool:
         """Return True if the amounts fit."""
         unit_fits = self.unit_epsilon_nano is None or amounts.unit_epsilon_nano <= self.unit_epsilon_nano
         return amounts.epsilon_nano <= self.epsilon_nano and unit_fits
@@ -64,12 +64,12 @@ class BalanceLeft:
     cap_nano: int
     unit_room: UnitRoom | None = None
 
-    def count_more(self, needed_nano: int, curve: Curve | None) -> int | None:
+    def count_further_questions(self, needed_nano: int, curve: Curve | None) -> int | None:
         """Return the number of further questions that fit, each of this size; None for no limit."""
         if needed_nano == 0:
             return None
         if self.unit_room is not None:
-            return self.unit_room.count_more(needed_nano, curve)
+            return self.unit_room.count_further_questions(needed_nano, curve)
         return max(0, self.left_nano // needed_nano)
 
 
@@ -107,16 +107,16 @@ class Headroom:
         """The largest per-unit sum of a question that continues nothing (None: no cap)."""
         return self.room_without_paths.unit_epsilon_nano
 
-    def admits(self, charge: Charge) -> bool:
+    def admits_charge(self, charge: Charge) -> bool:
         """Return True if a charge over the same keys fits."""
         everybody = charge.known_amounts if self.separates_analysts else charge.shared_amounts
         if charge.renyi is not None and self._admits_curve(charge, charge.renyi):
             return True
-        return self.analyst_room.admits(charge.own_amounts) and (
-            not charge.shared or self.shared_room.admits(everybody)
+        return self.analyst_room.admits_amounts(charge.own_amounts) and (
+            not charge.shared or self.shared_room.admits_amounts(everybody)
         )
 
-    def find_largest(self, groups: int, *, in_cell: int, uses_curve: bool) -> int:
+    def find_largest_epsilon(self, groups: int, *, in_cell: int, uses_curve: bool) -> int:
         """Return the largest epsilon per key of a question that continues nothing.
 
         One unit is charged for `groups` keys, and one cell for `in_cell` keys.
@@ -140,7 +140,11 @@ class Headroom:
     def _admits_curve(self, charge: Charge, curve: Curve) -> bool:
         needed = charge.own_amounts
         return needed.epsilon_nano <= self.epsilon_nano and all(
-            (needed.table_nano if one.unit_room is None else one.unit_room.find_needed(needed.unit_epsilon_nano, curve))
+            (
+                needed.table_nano
+                if one.unit_room is None
+                else one.unit_room.compute_needed_amount(needed.unit_epsilon_nano, curve)
+            )
             <= one.left_nano
             for one in self.balances
             if one.unit_room is not None or one.scope is BalanceScope.PER_TABLE

@@ -77,11 +77,11 @@ def explain_failures() -> Iterator[None]:
         yield
     except (SQLAlchemyError, OSError, UnicodeDecodeError) as error:  # the last where a text in SQLite is none
         cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-        words, kind = explain(cause)
+        words, kind = explain_cause(cause)
         raise kind(f"the ledger's storage failed: {words}") from error
 
 
-def explain(cause: BaseException) -> tuple[str, type[LedgerUnavailable]]:
+def explain_cause(cause: BaseException) -> tuple[str, type[LedgerUnavailable]]:
     """Return the cause of a failure in words, and the class of the error for it."""
     words = _find_words(cause)
     code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None)

@@ -47,16 +47,16 @@ class UnitLoss:
         >>> UnitLoss(7, 5).find_balance(None)
         7
         """
-        return self._least(None if delta is None else convert_to_epsilon(delta))
+        return self._compute_least_balance(None if delta is None else convert_to_epsilon(delta))
 
     def bound_odds_change(self, delta: float | None) -> int:
         """Return a bound, in 1e-9, on the change of the logarithm of anybody's odds, up or down.
 
         The bound fails with probability `delta` at most.
         """
-        return self._least(None if delta is None else convert_to_tail_bound(delta / 2))
+        return self._compute_least_balance(None if delta is None else convert_to_tail_bound(delta / 2))
 
-    def count_more(self, nano: int, curve: Curve | None, *, cap_nano: int, delta: float | None) -> int:
+    def count_further_questions(self, nano: int, curve: Curve | None, *, cap_nano: int, delta: float | None) -> int:
         """Return the number of questions with this loss and curve that fit below a cap, one after the other."""
         counts = [_count_fits(cap_nano - self.pure_nano, nano)]
         if delta is not None and (curve is not None or self.in_curve_nano):
@@ -68,7 +68,7 @@ class UnitLoss:
             ]
         return max(counts)
 
-    def _least(self, added: Curve | None) -> int:
+    def _compute_least_balance(self, added: Curve | None) -> int:
         if added is None or not self.in_curve_nano:
             return self.pure_nano
         rest = self.pure_nano - self.in_curve_nano
@@ -97,13 +97,13 @@ class UnitRoom:
         """Return the rest of the cap; below zero if the cap was lowered."""
         return self.cap_nano - self.loss.find_balance(self.delta)
 
-    def find_needed(self, charge_nano: int, curve: Curve | None) -> int:
+    def compute_needed_amount(self, charge_nano: int, curve: Curve | None) -> int:
         """Return the amount by which a question raises the balance."""
         return self.loss.add_question(charge_nano, curve).find_balance(self.delta) - self.loss.find_balance(self.delta)
 
-    def count_more(self, charge_nano: int, curve: Curve | None) -> int:
+    def count_further_questions(self, charge_nano: int, curve: Curve | None) -> int:
         """Return the number of further questions like this that fit."""
-        return self.loss.count_more(charge_nano, curve, cap_nano=self.cap_nano, delta=self.delta)
+        return self.loss.count_further_questions(charge_nano, curve, cap_nano=self.cap_nano, delta=self.delta)
 
     def find_largest_by_curve(self, groups: int) -> int:
         """Return the largest loss of a group, in 1e-9, that fits by its curve.
@@ -117,14 +117,14 @@ class UnitRoom:
         while high - low > 1:
             middle = (low + high) // 2
             nano = middle * _STEP_NANO
-            if self.find_needed(groups * nano, bound_curve(nano, groups=groups)) <= self.left_nano:
+            if self.compute_needed_amount(groups * nano, bound_curve(nano, groups=groups)) <= self.left_nano:
                 low = middle
             else:
                 high = middle
         return low * _STEP_NANO
 
 
-def leaves_more(rooms: Sequence[tuple[UnitRoom, int]], charge: Charge, *, at_most: int | None) -> bool:
+def leaves_more_room(rooms: Sequence[tuple[UnitRoom, int]], charge: Charge, *, at_most: int | None) -> bool:
     """Return True if charging a question by its curve leaves more room than charging its pure loss.
 
     More room means that more questions like it fit. The other balances fit `at_most` such questions (None: no limit).
@@ -137,6 +137,6 @@ def leaves_more(rooms: Sequence[tuple[UnitRoom, int]], charge: Charge, *, at_mos
     if charge.renyi is None or not rooms or any(room.delta is None for room, _ in rooms):
         return False
     ends = [] if at_most is None else [at_most]
-    pure = min([room.count_more(nano, None) for room, nano in rooms] + ends)
-    by_curve = min([room.count_more(nano, charge.renyi) for room, nano in rooms] + ends)
+    pure = min([room.count_further_questions(nano, None) for room, nano in rooms] + ends)
+    by_curve = min([room.count_further_questions(nano, charge.renyi) for room, nano in rooms] + ends)
     return by_curve > pure

@@ -211,9 +211,10 @@ def draw_events(
         )
         yield Reserved(f"{number:032x}", now(), asked)
         spent = Spent.from_uniform(NANO // 4, unit_epsilon_nano=0 if unit == "row" else NANO // 4)
-        if asked.cells.size <= 500 and drawn.random() < 0.5:
+        if asked.cells.key_count <= 500 and drawn.random() < 0.5:
             spent = Spent.from_keys(
-                LOOKS[losses.integers(0, len(LOOKS), asked.cells.size)], unit_epsilon_nano=0 if unit == "row" else NANO
+                LOOKS[losses.integers(0, len(LOOKS), asked.cells.key_count)],
+                unit_epsilon_nano=0 if unit == "row" else NANO,
             )
         yield Committed(f"{number:032x}", now(), spent, None, None)
 
@@ -227,7 +228,7 @@ def fill(url: str, events: Iterator[Event]) -> None:
             if isinstance(event, Reserved):
                 domains = transaction.store_domains(values for _, values in event.charge.cells.columns)
             number, previous = transaction.newest
-            transaction.append(make_record(event, number=number + 1, previous_hash=previous, domains=domains))
+            transaction.append_record(make_record(event, number=number + 1, previous_hash=previous, domains=domains))
     store.close()
 
 

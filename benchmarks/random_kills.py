@@ -224,7 +224,7 @@ def _wait_for_answer(asking: Clients, chance: random.Random) -> float:
 def _check_paid(policy: Path, answers: list[Answered], faults: list[str]) -> tuple[int, int]:
     """Look up every answer in the ledger; its events, and the reservations that are open."""
     with Service.open(policy) as service:
-        events = service.ledger.verify()
+        events = service.ledger.verify_everything()
         paid = {
             (one.charge.analyst, one.charge.question) for one in service.ledger.read_history() if one.spent is not None
         }

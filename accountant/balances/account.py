@@ -49,7 +49,7 @@ class AccountChange:
             amounts=amounts,
             lasting_amounts=amounts if alike else lasting_then - lasting_first,
             unit_nano=after.unit_epsilon_nano - before.unit_epsilon_nano,
-            table_nano=after.largest.table_nano - before.largest.table_nano,
+            table_nano=after.largest_losses.table_nano - before.largest_losses.table_nano,
             curves=curves,
         )
 
@@ -141,7 +141,7 @@ class Account:
         among = select_table_knowledge(family.table, knowledge)
         if exact_grid != EXACT_GRID:
             return bound_cell_losses(sums, partition, cells, exact_grid=exact_grid, among=among)
-        here, rest = self.find_other_versions(family.table, knowledge).split(
+        here, rest = self.find_other_versions(family.table, knowledge).split_versions(
             sums, self.change_counts.get(family.table, {}), name_moving_version(family.version)
         )
         return bound_cell_losses(here, partition, cells, rest=rest, among=among)
@@ -199,7 +199,7 @@ class KnownAccount:
             return self.worst_case.bound_losses(family, cells, knowledge=knowledge)
         worst, back = self.worst_case.change_counts.get(table, {}), self.refunds.change_counts.get(table, {})
         changes = {version: worst.get(version, 0) + back.get(version, 0) for version in worst.keys() | back.keys()}
-        here, rest = self.refunds.find_other_versions(table, knowledge).split(
+        here, rest = self.refunds.find_other_versions(table, knowledge).split_versions(
             SumsAfterRefunds(self.worst_case.tables.get(table, {}), self.refunds.tables[table]),
             changes,
             name_moving_version(family.version),

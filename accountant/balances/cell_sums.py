@@ -146,17 +146,17 @@ class CellSums:
         places = self._number_values(axis)
         return tuple(value for value in values if value not in places)
 
-    def count_cells_with(self, axes: Sequence[tuple[str, ...]]) -> int:
+    def count_cells_with_axes(self, axes: Sequence[tuple[str, ...]]) -> int:
         """Return the number of cells of the grid after adding the values of `axes`."""
         return prod(len(self.axes[axis]) + len(self._find_new_values(axis, values)) for axis, values in enumerate(axes))
 
-    def _covers_exactly(self, axes: Sequence[tuple[str, ...]]) -> bool:
+    def _has_same_values(self, axes: Sequence[tuple[str, ...]]) -> bool:
         return all(values is known or values == known for known, values in zip(self.axes, axes, strict=True))
 
     def add(self, axes: Sequence[tuple[str, ...]], amount: int | NanoArray) -> None:
         """Add `amount` (one number, or an array of the product's shape) to the product of `axes`."""
-        self._grow(axes)
-        if self._covers_exactly(axes):
+        self._add_axis_values(axes)
+        if self._has_same_values(axes):
             self.array += amount
             return
         places = [
@@ -167,7 +167,7 @@ class CellSums:
 
     def select(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """Return the sums on the product of `axes`, zero where nothing was charged. The array is read-only."""
-        if self._covers_exactly(axes):
+        if self._has_same_values(axes):
             return self.array
         result = np.zeros(tuple(len(values) for values in axes), dtype=np.int64)
         there: list[list[int]] = []
@@ -181,7 +181,7 @@ class CellSums:
             result[np.ix_(*here)] = self.array[np.ix_(*there)]
         return result
 
-    def _grow(self, axes: Sequence[tuple[str, ...]]) -> None:
+    def _add_axis_values(self, axes: Sequence[tuple[str, ...]]) -> None:
         new = [self._find_new_values(axis, values) for axis, values in enumerate(axes)]
         if not any(new):
             return
@@ -208,7 +208,7 @@ class OpenSums:
 
     def select(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """Return the sums on the product of `axes`, which may have any values. The array is read-only."""
-        return np.asarray(self._select_open(axes)[(slice(-1),) * len(self.axes)])
+        return np.asarray(self._select_with_open_places(axes)[(slice(-1),) * len(self.axes)])
 
     def count_cells_with(self, other: "OpenSums") -> int:
         """Return the number of cells of the grid after adding the values of `other`."""
@@ -217,7 +217,7 @@ class OpenSums:
     def add(self, other: "OpenSums", *, times: int) -> None:
         """Add the other sums, multiplied by `times`, on the values of both and on every other value."""
         axes = self._join_axes(other)
-        array = self._select_open(axes) + times * other._select_open(axes)
+        array = self._select_with_open_places(axes) + times * other._select_with_open_places(axes)
         indexes = self._indexes if axes == self.axes else {}
         self.axes, self.array, self._indexes = axes, array, indexes
 
@@ -234,7 +234,7 @@ class OpenSums:
             self._indexes[axis] = {value: place for place, value in enumerate(self.axes[axis])}
         return self._indexes[axis]
 
-    def _select_open(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
+    def _select_with_open_places(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """Return the sums on the product of `axes`, each extended by a place for every other value."""
         if all(values is known or values == known for known, values in zip(self.axes, axes, strict=True)):
             return self.array

@@ -22,7 +22,7 @@ from accountant.balances.grants import apply_grants
 from accountant.charges import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, NanoArray
 from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, refuse_cells
 from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
-from accountant.unit_balance import UnitRoom, leaves_more
+from accountant.unit_balance import UnitRoom, leaves_more_room
 
 
 def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing) -> Charge:
@@ -35,13 +35,13 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge:
     Raise `LedgerMisuse` if no balance can hold the charge.
     """
     check_accountable(balances, charge, limits)
-    left_of = _find_left(balances, charge, limits, knowledge)
+    left_of = _compute_remaining_balances(balances, charge, limits, knowledge)
     charge = left_of.choose_form(charge, limits)
     for scope, left in left_of.by_scope.items():
-        needed = left_of.find_needed(scope, charge, limits)
+        needed = left_of.compute_needed_amount(scope, charge, limits)
         short = int(np.count_nonzero(left < needed))
         if short:
-            total = charge.cells.size
+            total = charge.cells.key_count
             raise OverBudget(
                 scope=scope,
                 needed_nano=needed,
@@ -57,7 +57,9 @@ def choose_form(balances: Balances, charge: Charge, limits: Limits, *, knowledge
     """Return the charge in the form of `check_fits`, without checking that it fits. Raise `LedgerMisuse` as it does."""
     check_accountable(balances, charge, limits)
     return (
-        charge if charge.renyi is None else _find_left(balances, charge, limits, knowledge).choose_form(charge, limits)
+        charge
+        if charge.renyi is None
+        else _compute_remaining_balances(balances, charge, limits, knowledge).choose_form(charge, limits)
     )
 
 
@@ -92,7 +94,7 @@ def find_headroom(
     The amounts in `charge` do not matter.
     """
     check_accountable(balances, charge, limits)
-    left_of = _find_left(balances, charge, limits, knowledge)
+    left_of = _compute_remaining_balances(balances, charge, limits, knowledge)
     least = {scope: int(left.min()) for scope, left in left_of.by_scope.items()}
     per_unit_scopes = _UNIT_SCOPES if charge.family.unit == ROW_UNIT else (*_UNIT_SCOPES, BalanceScope.PER_TABLE)
 
@@ -132,7 +134,7 @@ def _list_caps(caps: Limits) -> dict[BalanceScope, int | None]:
     }
 
 
-def _find_needed(scope: BalanceScope, charge: Charge, limits: Limits) -> int:
+def _compute_needed_amount(scope: BalanceScope, charge: Charge, limits: Limits) -> int:
     amounts = charge.own_amounts
     if scope in _SHARED_SCOPES:
         amounts = charge.known_amounts if limits.separates_analysts else charge.shared_amounts
@@ -148,10 +150,10 @@ class _BalancesLeft:
     by_scope: Mapping[BalanceScope, NanoArray]
     units: Mapping[BalanceScope, UnitRoom]
 
-    def find_needed(self, scope: BalanceScope, charge: Charge, limits: Limits) -> int:
+    def compute_needed_amount(self, scope: BalanceScope, charge: Charge, limits: Limits) -> int:
         """Return the amount that a charge needs of one balance."""
-        amount = _find_needed(scope, charge, limits)
-        return self.units[scope].find_needed(amount, charge.renyi) if scope in self.units else amount
+        amount = _compute_needed_amount(scope, charge, limits)
+        return self.units[scope].compute_needed_amount(amount, charge.renyi) if scope in self.units else amount
 
     def choose_form(self, charge: Charge, limits: Limits) -> Charge:
         """Return the charge with its Rényi curve if that leaves more room, otherwise without.
@@ -160,17 +162,19 @@ class _BalancesLeft:
         """
         if charge.renyi is None:
             return charge
-        rooms = [(room, _find_needed(scope, charge, limits)) for scope, room in self.units.items()]
+        rooms = [(room, _compute_needed_amount(scope, charge, limits)) for scope, room in self.units.items()]
         ends = []
         for scope, left in self.by_scope.items():
-            amount = _find_needed(scope, charge, limits)
+            amount = _compute_needed_amount(scope, charge, limits)
             if amount and scope is not BalanceScope.PER_QUERY and scope not in self.units:
                 ends.append(int(left.min()) // amount)
         at_most = max(0, min(ends)) if ends else None
-        return charge if leaves_more(rooms, charge, at_most=at_most) else replace(charge, renyi=None)
+        return charge if leaves_more_room(rooms, charge, at_most=at_most) else replace(charge, renyi=None)
 
 
-def _find_left(balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge) -> _BalancesLeft:
+def _compute_remaining_balances(
+    balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge
+) -> _BalancesLeft:
     """Return the amount left in each balance with a cap, in the order of `BalanceScope`.
 
     If analysts are accounted for separately, the analyst's refunds that this charge withdraws are not counted: they may
@@ -183,7 +187,7 @@ def _find_left(balances: Balances, charge: Charge, limits: Limits, knowledge: Kn
     has_unit = charge.family.unit != ROW_UNIT
     shared = charge.shared
     caps = apply_grants(limits, balances.grants.values(), table=table, analyst=charge.analyst)
-    keys_left = _find_keys_left(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
+    keys_left = _compute_remaining_key_losses(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
     if keys_left is not None and again.tables:
         keys_left = keys_left - again.bound_losses(charge.family, charge.cells)
     of_unit = everybody.unit_loss.add_question(again.unit_loss.pure_nano, None)
@@ -197,25 +201,27 @@ def _find_left(balances: Balances, charge: Charge, limits: Limits, knowledge: Kn
     }
     of_table = everybody.read_table_loss(table) + again.read_table_loss(table)
     found = {
-        BalanceScope.PER_QUERY: _subtract_flat(caps.per_query_nano),
+        BalanceScope.PER_QUERY: _subtract_from_limit(caps.per_query_nano),
         BalanceScope.PER_PREDICATE: keys_left,
-        BalanceScope.PER_UNIT: _find_unit_left(units.get(BalanceScope.PER_UNIT)),
-        BalanceScope.PER_TABLE: _subtract_flat(caps.per_table_nano if shared else None, of_table),
-        BalanceScope.ANALYST_PER_PREDICATE: _find_keys_left(own, charge, caps.analyst_per_predicate_nano, knowledge),
-        BalanceScope.ANALYST_PER_UNIT: _find_unit_left(units.get(BalanceScope.ANALYST_PER_UNIT)),
+        BalanceScope.PER_UNIT: _compute_remaining_unit_loss(units.get(BalanceScope.PER_UNIT)),
+        BalanceScope.PER_TABLE: _subtract_from_limit(caps.per_table_nano if shared else None, of_table),
+        BalanceScope.ANALYST_PER_PREDICATE: _compute_remaining_key_losses(
+            own, charge, caps.analyst_per_predicate_nano, knowledge
+        ),
+        BalanceScope.ANALYST_PER_UNIT: _compute_remaining_unit_loss(units.get(BalanceScope.ANALYST_PER_UNIT)),
     }
     return _BalancesLeft({scope: left for scope, left in found.items() if left is not None}, units)
 
 
-def _find_unit_left(room: UnitRoom | None) -> NanoArray | None:
-    return None if room is None else _subtract_flat(room.left_nano)
+def _compute_remaining_unit_loss(room: UnitRoom | None) -> NanoArray | None:
+    return None if room is None else _subtract_from_limit(room.left_nano)
 
 
-def _subtract_flat(limit_nano: int | None, spent_nano: int = 0) -> NanoArray | None:
+def _subtract_from_limit(limit_nano: int | None, spent_nano: int = 0) -> NanoArray | None:
     return None if limit_nano is None else np.array([limit_nano - spent_nano], dtype=np.int64)
 
 
-def _find_keys_left(
+def _compute_remaining_key_losses(
     account: Account | KnownAccount, charge: Charge, limit_nano: int | None, knowledge: Knowledge
 ) -> NanoArray | None:
     if limit_nano is None:
@@ -230,5 +236,5 @@ def check_accountable(balances: Balances, charge: Charge, limits: Limits) -> Non
     partition, axes = find_charged_cells(charge)
     for account in (balances.shared, balances.find_account(charge.analyst)):
         sums = account.tables.get(charge.family.table, {}).get(partition)
-        if sums is not None and sums.count_cells_with(axes) > MOST_CELLS:
+        if sums is not None and sums.count_cells_with_axes(axes) > MOST_CELLS:
             raise refuse_cells(MOST_CELLS)

@@ -118,10 +118,10 @@ class Balances:
     def check_covers(self, reservation: str, spent: Spent) -> None:
         """Raise `LedgerMisuse` unless a loss is within an open reservation's current and original charge."""
         charge = self.open_reservations[reservation].charge
-        spent.check_covered_by(charge)
-        spent.check_covered_by(self.cut_continuations.get(reservation, charge))
+        spent.check_within_reservation(charge)
+        spent.check_within_reservation(self.cut_continuations.get(reservation, charge))
 
-    def apply(self, event: Event) -> None:
+    def apply_event(self, event: Event) -> None:
         """Add one event to the fold."""
         try:
             if isinstance(event, MonitorEvent):
@@ -132,7 +132,7 @@ class Balances:
             raise LedgerUnavailable("an event is there that no verb writes after those before it") from error
 
     def _apply_to_monitor(self, event: MonitorEvent) -> None:
-        self.monitors.apply(event, self.open_reservations)
+        self.monitors.apply_event(event, self.open_reservations)
         match event:
             case MonitorWindowClosed(run=run, window=window, spent=spent):
                 account = self.monitors.runs[run]
@@ -164,28 +164,28 @@ class Balances:
             case Reserved(reservation=reservation, at=at, charge=charge):
                 self._reserve(Reservation(reservation, charge, at))
             case Committed(reservation=reservation):
-                self.monitors.check_ended(reservation)
+                self.monitors.check_monitor_ended(reservation)
                 self._commit(event)
             case Released(reservation=reservation):
-                self.monitors.check_ended(reservation)
+                self.monitors.check_monitor_ended(reservation)
                 self._release(reservation)
             case Settled(reservation=reservation, untouched=untouched):
-                self.monitors.check_ended(reservation)
-                self._settle(reservation, untouched=untouched)
+                self.monitors.check_monitor_ended(reservation)
+                self._settle_reservation(reservation, untouched=untouched)
             case Granted(grant_id=identity, grant=grant):
                 self.grants[identity] = grant
             case Revoked(grant_id=identity):
-                self._revoke(identity)
+                self._revoke_grant(identity)
             case Approved(question=question):
                 self.approved.add(question)
                 self.declined.pop(question, None)
             case Declined(question=question, at=at, why=why):
                 self.declined[question] = DeclineReason(at, why)  # it changes no balance, and forbids nothing
             case WindowOpened():
-                self.monitors.check_all_ended()
+                self.monitors.check_all_monitors_ended()
                 self._start_window()
             case Pruned(table=table, version=version):
-                self.paths.prune(table, version)
+                self.paths.remove_paths_of_version(table, version)
             case Published():
                 pass  # no balance covers it
 
@@ -199,7 +199,7 @@ class Balances:
         self._add_worst_case(charge)
         if charge.path_continuation is not None:
             for refund in self.paths.reserve(charge.path_continuation.paths, reservation.id):
-                self._refund(refund, counts_again=False)
+                self._apply_refund(refund, counts_again=False)
 
     def _add_worst_case(self, charge: Charge) -> None:
         self._charge_analyst(charge, before=NOTHING_SPENT, after=_spend_worst_case(charge.own_amounts), curves=1)
@@ -213,7 +213,7 @@ class Balances:
         spent = event.spent
         paths = dict(event.paths) if self.keeps_paths(event.reservation) else {}
         charge = self._close(event.reservation)
-        spent.check_covered_by(charge)
+        spent.check_within_reservation(charge)
         change = self._charge_analyst(charge, before=_spend_worst_case(charge.own_amounts), after=spent)
         if charge.shared:
             if charge.path_continuation is not None:
@@ -222,7 +222,7 @@ class Balances:
             elif change.is_reduction:
                 self._find_or_add_refunds(charge.analyst).add(charge, -change)
             self.shared.add(charge, change)
-        self.paths.store(charge, event.reservation, replace(spent, fresh=None), paths)
+        self.paths.record_paths(charge, event.reservation, replace(spent, fresh=None), paths)
         self.paths.count_reading(event.reading)
         if event.reads in self.monitors.runs:
             self.monitors.runs[event.reads].readers.add(charge.analyst)
@@ -240,18 +240,18 @@ class Balances:
             known = _spend_worst_case(charge.known_amounts)
             self.worst_case.add(charge, AccountChange.from_losses(charge, before=known, after=NOTHING_SPENT, curves=-1))
         if charge.path_continuation is not None:
-            for refund in self.paths.give_back(charge.path_continuation.paths, reservation):
-                self._refund(refund, counts_again=True)
+            for refund in self.paths.release_paths(charge.path_continuation.paths, reservation):
+                self._apply_refund(refund, counts_again=True)
 
-    def _settle(self, reservation: str, *, untouched: bool) -> None:
+    def _settle_reservation(self, reservation: str, *, untouched: bool) -> None:
         if untouched:
             self._release(reservation)
             return
         charge = self._close(reservation)
         if charge.path_continuation is not None:
-            self.paths.forget(charge.path_continuation.paths)
+            self.paths.remove_continued_paths(charge.path_continuation.paths)
 
-    def _revoke(self, grant: str) -> None:
+    def _revoke_grant(self, grant: str) -> None:
         if self.grants.pop(grant, None) is None:
             raise LedgerUnavailable(f"grant {grant} was revoked without being in force")
 
@@ -279,7 +279,7 @@ class Balances:
         self.cut_continuations.pop(reservation, None)
         return self.open_reservations.pop(reservation).charge
 
-    def _refund(self, refund: Refund, *, counts_again: bool) -> None:
+    def _apply_refund(self, refund: Refund, *, counts_again: bool) -> None:
         """Add a question's refund to its analyst's refunds, or subtract it unless it `counts_again`."""
         saved = _make_refund_change(refund)
         self._find_or_add_refunds(refund.charge.analyst).add(refund.charge, saved if counts_again else -saved)
@@ -311,5 +311,5 @@ def fold(events: Iterable[Event], *, keeps_families: bool = False, covers_all_wi
     """Fold all events to balances, of the newest budget window or of all. Keep each family's own sums if asked."""
     balances = Balances(keeps_families=keeps_families, covers_all_windows=covers_all_windows)
     for event in events:
-        balances.apply(event)
+        balances.apply_event(event)
     return balances

@@ -1,8 +1,8 @@
 """The monitors in the fold: their windows with states, looks and costs.
 
 Guarantee: of a monitor's reservation only the unspent part of closed windows, and windows that never began, are given
-back. `check` rejects every event that would be a second release of a window, both before a verb writes it and in the
-fold. Proof: docs/proofs/accounting.md, theorem 10.
+back. `check_event` rejects every event that would be a second release of a window, both before a verb writes it and in
+the fold. Proof: docs/proofs/accounting.md, theorem 10.
 """
 
 from collections.abc import Mapping
@@ -74,7 +74,11 @@ class MonitorAccount:
     def keys_per_window(self) -> int:
         """The number of keys in one window."""
         axis = self.window_axis
-        return self.charge.cells.size if axis is None else self.charge.cells.size // self.charge.cells.shape[axis]
+        return (
+            self.charge.cells.key_count
+            if axis is None
+            else self.charge.cells.key_count // self.charge.cells.shape_by_column[axis]
+        )
 
     @property
     def _charged_windows(self) -> frozenset[int]:
@@ -82,7 +86,7 @@ class MonitorAccount:
         if self.windows is None or self.windows.overlap == 1:
             return self.begun_windows
         near, first = self.windows.overlap - 1, self.windows.first
-        end = first + self.charge.cells.shape[self.charge.family.columns.index(self.windows.column)]
+        end = first + self.charge.cells.shape_by_column[self.charge.family.columns.index(self.windows.column)]
         return frozenset(
             window for one in self.begun_windows for window in range(max(first, one - near), min(end, one + near + 1))
         )
@@ -90,7 +94,7 @@ class MonitorAccount:
     def find_place(self, window: int) -> int:
         """Return the place of a window on its axis. Raise `LedgerMisuse` if the charge has no such window."""
         place, axis = window if self.windows is None else window - self.windows.first, self.window_axis
-        if place < 0 or (axis is not None and place >= self.charge.cells.shape[axis]):
+        if place < 0 or (axis is not None and place >= self.charge.cells.shape_by_column[axis]):
             raise LedgerMisuse(f"the monitor's reservation does not pay for window {window}")
         return place
 
@@ -140,10 +144,10 @@ class MonitorAccount:
         worst, axis = self.charge.epsilon_nano, self.window_axis
         if axis is None or not windows:
             return elsewhere
-        everywhere = elsewhere == worst or len(windows) == self.charge.cells.shape[axis]
+        everywhere = elsewhere == worst or len(windows) == self.charge.cells.shape_by_column[axis]
         if everywhere and all(loss is None for loss in windows.values()):
             return worst
-        laid = np.full(self.charge.cells.shape, elsewhere, dtype=np.int64)
+        laid = np.full(self.charge.cells.shape_by_column, elsewhere, dtype=np.int64)
         along = np.moveaxis(laid, axis, 0)
         for window, loss in windows.items():
             along[self.find_place(window)] = (
@@ -151,7 +155,7 @@ class MonitorAccount:
             )
         return laid
 
-    def find_largest(self, losses: NanoArray | int) -> Amounts:
+    def find_largest_losses(self, losses: NanoArray | int) -> Amounts:
         """Return the largest loss of a key, and a bound on a unit's loss, from the losses of the cells.
 
         The charge says in how many cells a unit counts. The sum of as many of the largest losses bounds its own.
@@ -162,14 +166,16 @@ class MonitorAccount:
             return Amounts(largest, 0)
         # the reserved amounts may be rounded up each by itself: at least so many cells are meant
         each, together = max(1, worst.epsilon_nano), worst.unit_epsilon_nano
-        groups = min(max(-(-together // each), together // max(1, each - 1)), self.charge.cells.size)
-        together = _sum_largest(losses.reshape(-1), groups) if isinstance(losses, np.ndarray) else groups * losses
+        groups = min(max(-(-together // each), together // max(1, each - 1)), self.charge.cells.key_count)
+        together = (
+            _sum_largest_losses(losses.reshape(-1), groups) if isinstance(losses, np.ndarray) else groups * losses
+        )
         return Amounts(largest, max(largest, min(together, worst.unit_epsilon_nano)))
 
-    def find_spent(self) -> Spent:
+    def compute_spent_loss(self) -> Spent:
         """Return the cost of the monitor so far, per cell. A reader pays it after the monitor's end."""
         losses = self.find_losses(is_worst_case=False)
-        most = self.find_largest(losses)
+        most = self.find_largest_losses(losses)
         if isinstance(losses, int):
             return Spent.from_uniform(losses, unit_epsilon_nano=most.unit_epsilon_nano)
         return Spent.from_keys(losses, unit_epsilon_nano=most.unit_epsilon_nano)
@@ -205,7 +211,7 @@ class MonitorAccount:
         return self._make_change(self.charge.epsilon_nano, self.find_losses(is_worst_case=False))
 
     def _make_change(self, before: NanoArray | int, after: NanoArray | int) -> AccountChange:
-        family, worst, most = self.charge.family, self.charge.own_amounts, self.find_largest(after)
+        family, worst, most = self.charge.family, self.charge.own_amounts, self.find_largest_losses(after)
         return AccountChange(
             amounts=after - before,
             lasting_amounts=merge_moving_labels(family, after) - merge_moving_labels(family, before),
@@ -220,13 +226,13 @@ class MonitorRuns:
 
     runs: dict[str, MonitorAccount] = field(default_factory=dict)
 
-    def find(self, run: str) -> MonitorAccount:
+    def find_run(self, run: str) -> MonitorAccount:
         """Return a run. Raise `LedgerMisuse` if there is none."""
         if run not in self.runs:
             raise LedgerMisuse("no monitor was started with that reservation")
         return self.runs[run]
 
-    def find_newest(self, monitor: str) -> MonitorAccount | None:
+    def find_newest_run(self, monitor: str) -> MonitorAccount | None:
         """Return the newest run of a monitor."""
         return next((one for one in reversed(self.runs.values()) if one.monitor == monitor), None)
 
@@ -234,18 +240,18 @@ class MonitorRuns:
         """Return the runs that have not ended."""
         return tuple(one for one in self.runs.values() if one.state is not MonitorState.ENDED)
 
-    def check_ended(self, run: str) -> None:
+    def check_monitor_ended(self, run: str) -> None:
         """Raise `MonitorNotEnded` if a reservation is that of a monitor that has not ended."""
         account = self.runs.get(run)
         if account is not None and account.state is not MonitorState.ENDED:
             raise MonitorNotEnded(monitor=account.monitor, run=run)
 
-    def check_all_ended(self) -> None:
+    def check_all_monitors_ended(self) -> None:
         """Raise `MonitorNotEnded` if any monitor has not ended."""
         for account in self.list_unended():
-            self.check_ended(account.run)
+            self.check_monitor_ended(account.run)
 
-    def find_excluded(self, account: MonitorAccount) -> frozenset[int]:
+    def find_excluded_windows(self, account: MonitorAccount) -> frozenset[int]:
         """Return the windows that earlier runs of the same fingerprint had begun.
 
         Return none if this run pays for them again.
@@ -273,34 +279,34 @@ class MonitorRuns:
             looks_made=account.looks_made,
             last_look=account.last_look,
             reason=account.reason,
-            excluded_windows=self.find_excluded(account),
+            excluded_windows=self.find_excluded_windows(account),
             is_restarted=account.is_restarted,
         )
 
-    def check(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
+    def check_event(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
         """Raise a kind of `LedgerMisuse` unless an event may come next. `reservations` are the open reservations."""
         match event:
             case MonitorStarted():
                 self._check_start(event, reservations)
             case MonitorWindowBegun(run=run, window=window):
-                self._check_begin(self.find(run), window)
+                self._check_begin(self.find_run(run), window)
             case MonitorLooked(run=run):
-                _check_look(self.find(run), event)
+                _check_look(self.find_run(run), event)
             case MonitorWindowClosed(run=run):
-                _check_close(self.find(run), event)
+                _check_close(self.find_run(run), event)
             case MonitorPaused(run=run):
-                _check_state(self.find(run), MonitorState.RUNNING)
+                _check_state(self.find_run(run), MonitorState.RUNNING)
             case MonitorResumed(run=run):
-                _check_state(self.find(run), MonitorState.PAUSED)
+                _check_state(self.find_run(run), MonitorState.PAUSED)
             case MonitorEnded(run=run, spent=spent):
-                account = self.find(run)
+                account = self.find_run(run)
                 _check_state(account, MonitorState.RUNNING, MonitorState.PAUSED)
-                if spent != account.find_largest(account.find_losses(is_worst_case=False)):
+                if spent != account.find_largest_losses(account.find_losses(is_worst_case=False)):
                     raise LedgerMisuse("a monitor ends at what its windows cost")
 
-    def apply(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
-        """Add one event. Raise as `check` does."""
-        self.check(event, reservations)
+    def apply_event(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
+        """Add one event. Raise as `check_event` does."""
+        self.check_event(event, reservations)
         match event:
             case MonitorStarted(run=run):
                 self.runs[run] = MonitorAccount(
@@ -337,9 +343,9 @@ class MonitorRuns:
         self.runs[run].state, self.runs[run].reason = state, why
 
     def _check_start(self, event: MonitorStarted, reservations: Mapping[str, Reservation]) -> None:
-        newest = self.find_newest(event.monitor)
+        newest = self.find_newest_run(event.monitor)
         if newest is not None:
-            self.check_ended(newest.run)
+            self.check_monitor_ended(newest.run)
         if event.run not in reservations or event.run in self.runs:
             raise LedgerMisuse("a monitor starts with a reservation of its own")
         check_startable(reservations[event.run].charge, event.windows)
@@ -347,7 +353,7 @@ class MonitorRuns:
     def _check_begin(self, account: MonitorAccount, window: int) -> None:
         _check_running(account)
         account.find_place(window)
-        if window in account.closed_windows or window in self.find_excluded(account):
+        if window in account.closed_windows or window in self.find_excluded_windows(account):
             raise WindowClosed(f"window {window} is closed, or an earlier run had begun it")
         if window in account.open_windows:
             raise LedgerMisuse(f"window {window} has begun")
@@ -404,7 +410,7 @@ def _check_close(account: MonitorAccount, event: MonitorWindowClosed) -> None:
         raise LedgerMisuse("more spent than reserved for a key")
 
 
-def _sum_largest(losses: NanoArray, count: int) -> int:
+def _sum_largest_losses(losses: NanoArray, count: int) -> int:
     """Return the sum of the largest losses.
 
     Equal losses, the usual case, are handled first: `np.partition` takes a second for millions of equal values.

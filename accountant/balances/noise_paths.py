@@ -76,7 +76,7 @@ class NoisePaths:
 
     def are_free(self, states: Iterable[PathState]) -> bool:
         """Return True if each path is in its given state and nobody continues it."""
-        heads = [self._find_head(state) for state in states]
+        heads = [self._find_path_head(state) for state in states]
         return all(head is not None and head.continued_by is None for head in heads)
 
     def reserve(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
@@ -94,18 +94,18 @@ class NoisePaths:
 
     def find_withdrawn(self, states: Iterable[PathState]) -> list[Refund]:
         """Return the refunds that would stop counting if an open question continued the paths."""
-        origins = {head.drawn_by or "" for state in states if (head := self._find_head(state)) is not None}
+        origins = {head.drawn_by or "" for state in states if (head := self._find_path_head(state)) is not None}
         return [
             refund
             for origin, refund in self.refunds.items()
             if origin in origins and not refund.continuing_reservations
         ]
 
-    def give_back(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
+    def release_paths(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
         """Unmark the paths, since a reservation was released unused. Return the refunds that count again."""
         back = []
         for state in states:
-            head = self._find_head(state)
+            head = self._find_path_head(state)
             if head is not None:
                 head.continued_by = None
                 refund = self.refunds.get(head.drawn_by or "")
@@ -115,29 +115,31 @@ class NoisePaths:
                         back.append(refund)
         return back
 
-    def forget(self, states: Iterable[PathState]) -> None:
+    def remove_continued_paths(self, states: Iterable[PathState]) -> None:
         """Remove the paths in these states, which a question has continued.
 
         The refunds of the questions that drew their noise are withdrawn for good.
         """
         for state in states:
-            head = self._find_head(state)
+            head = self._find_path_head(state)
             if head is not None:
                 self.refunds.pop(head.drawn_by or "", None)
-                self._remove(state.identity, state.version)
+                self._remove_path(state.identity, state.version)
 
-    def store(self, charge: Charge, reservation: str, spent: Spent, identities: Iterable[str]) -> None:
+    def record_paths(self, charge: Charge, reservation: str, spent: Spent, identities: Iterable[str]) -> None:
         """Record the paths that a question stored. `charge` is its reserved charge."""
         version = charge.family.version
         continued = () if charge.path_continuation is None else charge.path_continuation.paths
         counts = {
-            state.identity: head.question_count for state in continued if (head := self._find_head(state)) is not None
+            state.identity: head.question_count
+            for state in continued
+            if (head := self._find_path_head(state)) is not None
         }
-        self.forget(continued)
+        self.remove_continued_paths(continued)
         origin = reservation if charge.path_continuation is None and charge.renyi is None else None
         identities = tuple(identities)
         for identity in identities:
-            self._remove(identity, version)
+            self._remove_path(identity, version)
             self.heads[identity, version] = PathHead(
                 table=charge.family.table,
                 committed_by=reservation,
@@ -151,21 +153,21 @@ class NoisePaths:
     def count_reading(self, states: Iterable[PathState]) -> None:
         """Count one more question that was answered from the values in these states."""
         for state in states:
-            head = self._find_head(state)
+            head = self._find_path_head(state)
             if head is not None:
                 head.question_count += 1
 
-    def prune(self, table: str, version: str) -> None:
+    def remove_paths_of_version(self, table: str, version: str) -> None:
         """Remove a table's paths on one data version. Refunds that count at that moment count for good."""
         gone = [key for key, head in self.heads.items() if (head.table, key[1]) == (table, version)]
         for identity, of_version in gone:
-            self._remove(identity, of_version)
+            self._remove_path(identity, of_version)
 
-    def _find_head(self, state: PathState) -> PathHead | None:
+    def _find_path_head(self, state: PathState) -> PathHead | None:
         head = self.heads.get((state.identity, state.version))
         return head if head is not None and head.committed_by == state.reservation else None
 
-    def _remove(self, identity: str, version: str) -> None:
+    def _remove_path(self, identity: str, version: str) -> None:
         head = self.heads.pop((identity, version), None)
         refund = None if head is None else self.refunds.get(head.drawn_by or "")
         if head is not None and refund is not None:

@@ -85,7 +85,7 @@ class OtherVersions:
         self._kept: dict[str, Mapping[Partition, OpenSums]] = {}
         self._cells_kept = 0
 
-    def split(
+    def split_versions(
         self, sums: Mapping[Partition, Sums], changes: Mapping[str, int], version: str
     ) -> tuple[dict[Partition, Sums], OtherTotal]:
         """Return the sums that a question on `version` has to look at, and the total of all others.
@@ -108,14 +108,14 @@ class OtherVersions:
             if other in (version, ""):
                 here.update((member, sums[member]) for member in members)
             elif other not in self._fixed:
-                most += self._find_largest(other, sums, changed=changes.get(other, 0))
-            elif other in self._summed or self._sum_up(other, sums, changed=changes.get(other, 0)):
+                most += self._find_largest_record_loss(other, sums, changed=changes.get(other, 0))
+            elif other in self._summed or self._add_version(other, sums, changed=changes.get(other, 0)):
                 linked.append(members)
             else:
                 here.update((member, sums[member]) for member in members)
         return here, OtherTotal(most, self._tables, linked, sums)
 
-    def _find_largest(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> int:
+    def _find_largest_record_loss(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> int:
         """Return the largest loss of a record in a version that has no fixed label."""
         known, most = self._most.get(version, (-1, 0))
         if known != changed:
@@ -127,12 +127,12 @@ class OtherVersions:
             self._most[version] = changed, most
         return most
 
-    def _sum_up(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> bool:
+    def _add_version(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> bool:
         """Add a version to the tables. Return False if it is too large, or only a bound on it is known."""
         if self._aside.get(version, -1) == changed:
             return False
         part = _sum_fixed_labels(self._select_version(version, sums), self._among)
-        if part is None or self._count_cells_with(part) > self._most_kept:
+        if part is None or self._count_cells_with_part(part) > self._most_kept:
             self._aside[version] = changed
             return False
         for labels, table in part.items():
@@ -167,7 +167,7 @@ class OtherVersions:
     def _select_version(self, version: str, sums: Mapping[Partition, Sums]) -> dict[Partition, Sums]:
         return {member: sums[member] for member in self._members[version]}
 
-    def _count_cells_with(self, part: Mapping[Partition, OpenSums]) -> int:
+    def _count_cells_with_part(self, part: Mapping[Partition, OpenSums]) -> int:
         """Return the number of cells of the tables after adding the part."""
         return sum(
             self._tables[labels].count_cells_with(part[labels])

@@ -69,14 +69,14 @@ def _bound_losses(
     factors, domains, names = build_factors(sums, asked, tables, any_other=any_other)
     put = tie_factors(factors, domains, names, asked=asked, dependencies=dependencies, most_cells=exact_grid)
     if put is None:
-        return _maximise(factors, domains, asked, exact_grid=exact_grid)
-    bound, exact = _maximise(*put, asked, exact_grid=exact_grid)
+        return _maximise_record_loss(factors, domains, asked, exact_grid=exact_grid)
+    bound, exact = _maximise_record_loss(*put, asked, exact_grid=exact_grid)
     if not exact:  # untied factors are smaller, and may be added up where these were not
-        bound = np.minimum(bound, _maximise(factors, domains, asked, exact_grid=exact_grid)[0])
+        bound = np.minimum(bound, _maximise_record_loss(factors, domains, asked, exact_grid=exact_grid)[0])
     return bound, exact
 
 
-def _maximise(
+def _maximise_record_loss(
     factors: Sequence[Factor],
     domains: Mapping[CellAxis, Places],
     asked: Mapping[CellAxis, tuple[str, ...]],

@@ -32,7 +32,7 @@ class Rehearsal:
     charge_count: int = 0
 
     @staticmethod
-    def from_nothing(tables: frozenset[str], *, knowledge: Knowledge) -> "Rehearsal":
+    def with_empty_balances(tables: frozenset[str], *, knowledge: Knowledge) -> "Rehearsal":
         """Return a rehearsal of questions on the tables, with empty balances."""
         return Rehearsal(Balances(), tables=tables, knowledge=knowledge)
 
@@ -64,7 +64,7 @@ class Rehearsal:
         """Return True if the owner approved the question of this fingerprint."""
         return question in self._balances.approved
 
-    def spend(
+    def spend_charge(
         self,
         charge: Charge,
         limits: Limits,
@@ -90,8 +90,8 @@ class Rehearsal:
             worst = replace(
                 worst, fresh=_make_uniform(charge.path_continuation.shared_loss if fresh is None else fresh)
             )
-        self._balances.apply(Reserved(name, _AT, charge))
-        self._balances.apply(
+        self._balances.apply_event(Reserved(name, _AT, charge))
+        self._balances.apply_event(
             Committed(
                 name, _AT, worst, None, None, paths=tuple((identity, "") for identity in leaving), reading=reading
             )

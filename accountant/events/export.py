@@ -90,7 +90,7 @@ class ExportedEvent:
     hash: str
 
 
-def export(log: Iterable[tuple[Record, Event]]) -> Iterator[ExportedEvent]:
+def export_events(log: Iterable[tuple[Record, Event]]) -> Iterator[ExportedEvent]:
     """Yield every event, oldest first."""
     charges: dict[str, Charge] = {}
     for record, event in log:
@@ -106,7 +106,7 @@ def export(log: Iterable[tuple[Record, Event]]) -> Iterator[ExportedEvent]:
                     "columns": ",".join(charge.family.columns),
                     "filter": charge.family.filter,
                     "version": charge.family.version,
-                    "keys": charge.cells.size,
+                    "keys": charge.cells.key_count,
                     "shared": charge.shared,
                     "epsilon_nano": charge.epsilon_nano,
                     "unit_epsilon_nano": charge.unit_epsilon_nano,

@@ -117,16 +117,18 @@ class Tally:
     def __post_init__(self) -> None:
         self.balances = Balances(keeps_families=True, covers_all_windows=self.covers_all_windows)
 
-    def apply(self, event: Event) -> None:
+    def apply_event(self, event: Event) -> None:
         """Continue by one event."""
-        self.balances.apply(event)
+        self.balances.apply_event(event)
         if isinstance(event, WindowOpened):
             self.window_starts.append(event.at)
         if isinstance(event, Reserved):
             self.questions_by_analyst[event.charge.analyst] += 1
 
 
-def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = assume_nothing) -> BudgetReport:
+def report_balances(
+    tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = assume_nothing
+) -> BudgetReport:
     """Return a report over everybody's charges, or over one analyst's own.
 
     For one analyst, only that analyst's losses are spent. The rest is the smaller one of the shared and the own
@@ -134,13 +136,13 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
     """
     balances, questions, windows = tally.balances, tally.questions_by_analyst, tally.window_starts
     account = balances.shared if analyst is None else balances.find_account(analyst)
-    unit_left, unit_limit = _find_unit_left(balances, limits, analyst=analyst)
+    unit_left, unit_limit = _find_remaining_unit_balance(balances, limits, analyst=analyst)
     return BudgetReport(
         families=tuple(_list_family_balances(balances, account, limits, knowledge, analyst=analyst)),
         tables=tuple(_list_table_balances(balances, account, limits, analyst=analyst)),
         analysts=tuple(
             AnalystBalance(
-                name, questions[name], find_most_spent(own, knowledge), own.unit_loss.find_balance(limits.delta)
+                name, questions[name], find_largest_key_loss(own, knowledge), own.unit_loss.find_balance(limits.delta)
             )
             for name, own in sorted(balances.analysts.items())
             if analyst in (None, name)
@@ -174,38 +176,38 @@ class Reporter:
         self._journal = journal
         self._knowledge = knowledge
         self._lock = threading.Lock()
-        self._forget()
+        self._drop_tally()
 
-    def _forget(self) -> None:
+    def _drop_tally(self) -> None:
         self._tally = Tally()
         self._last = (0, GENESIS)
 
-    def report(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
+    def report_newest_window(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
         """Return the report of the newest window.
 
         Raise `LedgerUnavailable` if the log cannot be read. If the storage hangs, it is raised without delay: a caller
         waits for another thread's work, but not for storage that does not reply.
         """
-        self._journal.find_newest()
+        self._journal.find_newest_event()
         deadline = self._journal.make_deadline() if self._last[0] else Deadline(_FIRST_REPORT_MS)
-        with deadline.hold(self._lock):
-            self._continue(self._journal.read_events_after(*self._last))
-            return report(self._tally, limits, analyst=analyst, knowledge=self._knowledge)
+        with deadline.hold_lock(self._lock):
+            self._fold_new_events(self._journal.read_events_after(*self._last))
+            return report_balances(self._tally, limits, analyst=analyst, knowledge=self._knowledge)
 
     def report_all_windows(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
         """Return the report over all windows. Raise `LedgerUnavailable` if the log cannot be read."""
         tally = Tally(covers_all_windows=True)
         for _, event in self._journal.read_events():
-            tally.apply(event)
-        return report(tally, limits, analyst=analyst, knowledge=self._knowledge)
+            tally.apply_event(event)
+        return report_balances(tally, limits, analyst=analyst, knowledge=self._knowledge)
 
-    def _continue(self, written: Sequence[tuple[Record, Event]]) -> None:
+    def _fold_new_events(self, written: Sequence[tuple[Record, Event]]) -> None:
         try:
             for record, event in written:
-                self._tally.apply(event)
+                self._tally.apply_event(event)
                 self._last = (record.id, record.hash)
         except BaseException:
-            self._forget()
+            self._drop_tally()
             raise
 
 
@@ -260,7 +262,7 @@ def _list_table_balances(
         yield TableBalance(table=table, spent_nano=spent, cap_nano=cap, left_nano=left)
 
 
-def find_most_spent(account: Account, knowledge: Knowledge) -> int:
+def find_largest_key_loss(account: Account, knowledge: Knowledge) -> int:
     """Return the loss of the key that lost most, in 1e-9 epsilon."""
     lost = (account.bound_losses(family, cells, knowledge=knowledge) for family, cells in _list_families(account))
     return max((int(one.max()) for one in lost), default=0)
@@ -272,7 +274,9 @@ def _find_unit_cap(balances: Balances, limits: Limits, *, analyst: str | None) -
     return min((cap for cap in (caps.per_unit_nano, own) if cap is not None), default=None)
 
 
-def _find_unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> tuple[int | None, BalanceScope]:
+def _find_remaining_unit_balance(
+    balances: Balances, limits: Limits, *, analyst: str | None
+) -> tuple[int | None, BalanceScope]:
     """Return what is left of a unit, None without a cap, and whose balance that is."""
     caps = apply_grants(limits, balances.grants.values(), table=None, analyst=analyst)
     left = []

@@ -11,7 +11,7 @@ from accountant.balances.grants import apply_grants
 from accountant.events.events import GENESIS, Event, Record
 from accountant.events.owner_events import WindowOpened
 from accountant.limits import Limits
-from accountant.reports.balance_report import Tally, find_most_spent
+from accountant.reports.balance_report import Tally, find_largest_key_loss
 from accountant.store.deadline import Deadline
 from accountant.store.journal import Journal
 
@@ -62,24 +62,24 @@ class BurnDownReporter:
         self._journal = journal
         self._knowledge = knowledge
         self._lock = threading.Lock()
-        self._forget()
+        self._drop_tally()
 
-    def _forget(self) -> None:
+    def _drop_tally(self) -> None:
         self._tally = Tally()
         self._last = (0, GENESIS)
         self._at: datetime | None = None
         self._gap = _FIRST_GAP
         self._kept: list[tuple[datetime, dict[str, SpentSoFar]]] = []
 
-    def report(self, limits: Limits) -> BurnDown:
+    def report_all_lines(self, limits: Limits) -> BurnDown:
         """Return all lines up to now. Raise `LedgerUnavailable` if the log cannot be read."""
-        self._journal.find_newest()
+        self._journal.find_newest_event()
         deadline = self._journal.make_deadline() if self._last[0] else Deadline(_FIRST_MS)
-        with deadline.hold(self._lock):
-            self._continue(self._journal.read_events_after(*self._last), limits)
+        with deadline.hold_lock(self._lock):
+            self._fold_new_events(self._journal.read_events_after(*self._last), limits)
             moments = [spent for _, spent in self._kept]
             if self._at is not None:
-                moments.append(self._list_spent(self._at, limits))
+                moments.append(self._list_losses_by_analyst(self._at, limits))
             names = (EVERYBODY, *sorted(self._tally.balances.analysts))
             return BurnDown(
                 lines=tuple(self._make_line(name, moments, limits) for name in names),
@@ -96,14 +96,14 @@ class BurnDownReporter:
         unit = min((one for one in (unit, own) if one is not None), default=None)
         return BurnDownLine(name, cap, unit, tuple(spent[name] for spent in moments if name in spent))
 
-    def _continue(self, written: Sequence[tuple[Record, Event]], limits: Limits) -> None:
+    def _fold_new_events(self, written: Sequence[tuple[Record, Event]], limits: Limits) -> None:
         try:
             for record, event in written:
                 self._keep_moment(event, limits)
-                self._tally.apply(event)
+                self._tally.apply_event(event)
                 self._last, self._at = (record.id, record.hash), event.at
         except BaseException:
-            self._forget()
+            self._drop_tally()
             raise
 
     def _keep_moment(self, event: Event, limits: Limits) -> None:
@@ -113,17 +113,19 @@ class BurnDownReporter:
         far = not self._kept or self._at - self._kept[-1][0] >= self._gap
         if not far and not isinstance(event, WindowOpened):
             return
-        self._kept.append((self._at, self._list_spent(self._at, limits)))
+        self._kept.append((self._at, self._list_losses_by_analyst(self._at, limits)))
         while len(self._kept) > MOST_MOMENTS:
             self._gap *= 2
             self._kept = self._kept[:1] + self._kept[1::2]
 
-    def _list_spent(self, at: datetime, limits: Limits) -> dict[str, SpentSoFar]:
+    def _list_losses_by_analyst(self, at: datetime, limits: Limits) -> dict[str, SpentSoFar]:
         balances = self._tally.balances
-        found = {EVERYBODY: self._find_spent(balances.shared, at, limits)}
+        found = {EVERYBODY: self._compute_loss_so_far(balances.shared, at, limits)}
         for name, account in balances.analysts.items():
-            found[name] = self._find_spent(account, at, limits)
+            found[name] = self._compute_loss_so_far(account, at, limits)
         return found
 
-    def _find_spent(self, account: Account, at: datetime, limits: Limits) -> SpentSoFar:
-        return SpentSoFar(at, find_most_spent(account, self._knowledge), account.unit_loss.find_balance(limits.delta))
+    def _compute_loss_so_far(self, account: Account, at: datetime, limits: Limits) -> SpentSoFar:
+        return SpentSoFar(
+            at, find_largest_key_loss(account, self._knowledge), account.unit_loss.find_balance(limits.delta)
+        )

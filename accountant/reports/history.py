@@ -127,7 +127,7 @@ def find_questions(transaction: Transaction, identity: str) -> tuple[AskedQuesti
 
 def _read_questions(transaction: Transaction, reservations: list[str]) -> tuple[AskedQuestion, ...]:
     """Return the questions of some reservations, the newest first."""
-    records = transaction.read_events_about(reservations)
+    records = transaction.read_events_of_reservations(reservations)
     for record in records:
         check_chain([record], last_id=record.id - 1, last_hash=record.previous_hash)
     return list_questions(parse_events(transaction, records), analyst=None)[::-1]

@@ -54,7 +54,7 @@ class Attempts:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
-    def find(self, analyst: str, key: str) -> AttemptRow | None:
+    def find_row(self, analyst: str, key: str) -> AttemptRow | None:
         """Return the stored row of a key."""
         here = (_attempts.c.analyst == analyst) & (_attempts.c.key == key)
         row = self._connection.execute(sa.select(_attempts).where(here)).one_or_none()
@@ -63,7 +63,7 @@ class Attempts:
         begun_at = datetime.fromisoformat(row.begun_at)
         return AttemptRow(row.request, row.attempt, begun_at, row.reservation, row.answer, row.response)
 
-    def count(self, analyst: str) -> int:
+    def count_keys(self, analyst: str) -> int:
         """Return the number of an analyst's keys."""
         chosen = sa.select(sa.func.count()).select_from(_attempts).where(_attempts.c.analyst == analyst)
         return int(self._connection.scalar(chosen) or 0)
@@ -80,7 +80,7 @@ class Attempts:
         self._connection.execute(_attempts.insert(), row)
         self._update_digest(attempt)
 
-    def take_over(self, attempt: Attempt) -> None:
+    def replace_attempt(self, attempt: Attempt) -> None:
         """Replace an attempt that has reserved nothing. The replaced one can no longer reserve."""
         here = (_attempts.c.analyst == attempt.analyst) & (_attempts.c.key == attempt.key)
         self._connection.execute(
@@ -104,20 +104,20 @@ class Attempts:
             raise AttemptTaken
         self._update_digest(attempt)
 
-    def end(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
+    def store_response(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
         """Store the response, and the reservation under which its answer is stored."""
         self._connection.execute(
             _attempts.update().where(_attempts.c.attempt == attempt.id).values(response=response, answer=answer)
         )
         self._update_digest(attempt)
 
-    def forget_unpaid(self, attempt: Attempt) -> None:
+    def delete_unreserved_attempt(self, attempt: Attempt) -> None:
         """Forget an attempt that has reserved nothing."""
         self._connection.execute(
             _attempts.delete().where(_attempts.c.attempt == attempt.id, _attempts.c.reservation.is_(None))
         )
 
-    def check(self) -> None:
+    def check_rows(self) -> None:
         """Raise `LedgerUnavailable` unless every row is as it was written."""
         for *cells, written in self._connection.execute(sa.select(_attempts)):
             if digest_row(cells) != written:
@@ -130,7 +130,7 @@ class Attempts:
         if row is not None:
             self._connection.execute(_attempts.update().where(here).values(digest=digest_row(row[:-1])))
 
-    def forget_before(self, moment: datetime) -> None:
+    def delete_rows_before(self, moment: datetime) -> None:
         """Delete the rows of requests that began before a moment."""
         self._connection.execute(_attempts.delete().where(_attempts.c.begun_at < _write_moment(moment)))
 

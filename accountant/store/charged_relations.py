@@ -30,7 +30,7 @@ class Relations:
             found.setdefault(relation, set()).add(table)
         return found
 
-    def remove(self, relation: str, table: str) -> None:
+    def remove_relation(self, relation: str, table: str) -> None:
         """Forget that a relation was exposed as a table."""
         here = (_relations.c.relation == relation) & (_relations.c.family_table == table)
         self._connection.execute(_relations.delete().where(here))
@@ -40,7 +40,7 @@ class Relations:
         row = {"relation": relation, "family_table": table, "since": since}
         self._connection.execute(_relations.insert(), {**row, "digest": digest_row(row.values())})
 
-    def check(self) -> None:
+    def check_rows(self) -> None:
         """Raise `LedgerUnavailable` unless every row is as it was written."""
         for *cells, written in self._connection.execute(sa.select(_relations)):
             if digest_row(cells) != written:

@@ -31,7 +31,7 @@ class Deadline:
         return max(_SHORTEST_MS, round(1000 * self.left_s))
 
     @contextmanager
-    def hold(self, lock: "threading.Lock | threading.RLock") -> Iterator[None]:
+    def hold_lock(self, lock: "threading.Lock | threading.RLock") -> Iterator[None]:
         """Hold the lock inside the block. Raise `StorageFailed` if it is not free by the deadline."""
         if not lock.acquire(timeout=self.left_s):
             raise StorageFailed("another thread has waited for its storage for too long")
@@ -42,7 +42,7 @@ class Deadline:
 
 
 @contextmanager
-def limit_waits_until(moment: float) -> Iterator[None]:
+def limit_server_waits(moment: float) -> Iterator[None]:
     """Limit the waits for servers inside the block to `moment`, in seconds of `time.monotonic`.
 
     An earlier limit of a surrounding block stays in force.
@@ -57,9 +57,9 @@ def limit_waits_until(moment: float) -> Iterator[None]:
 
 def limit_waits(seconds: float) -> AbstractContextManager[None]:
     """Limit all waits for servers inside the block, together, to `seconds` from now."""
-    return limit_waits_until(time.monotonic() + seconds)
+    return limit_server_waits(time.monotonic() + seconds)
 
 
 def find_block_deadline() -> float | None:
-    """Return the moment that the surrounding `limit_waits_until` blocks set, or None."""
+    """Return the moment that the surrounding `limit_server_waits` blocks set, or None."""
     return _moment.get()

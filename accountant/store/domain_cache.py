@@ -28,14 +28,14 @@ class DomainCache:
         known = self._digests.get(values)
         if known is None:
             known = digest(encode_domain(values))
-        self.remember(known, values)
+        self.store_values(known, values)
         return known
 
-    def get(self, domain: str) -> Domain | None:
+    def find_values(self, domain: str) -> Domain | None:
         """Return the key values of a digest, if they were seen recently."""
         return self._values.get(domain)
 
-    def remember(self, domain: str, values: Domain) -> None:
+    def store_values(self, domain: str, values: Domain) -> None:
         """Keep a pair, and drop the least recently used ones beyond the cache's size."""
         with self._lock:
             if domain in self._values:

@@ -1,7 +1,7 @@
 """The open file of an SQLite ledger, compared with the file that its path leads to now.
 
-Guarantee: while a `HeldFile` is open, no other file can have the same device and inode. So `check` passes only if
-whoever opens the path now opens the same ledger. docs/proofs/accounting.md, theorem 5.
+Guarantee: while a `HeldFile` is open, no other file can have the same device and inode. So `check_file_unchanged`
+passes only if whoever opens the path now opens the same ledger. docs/proofs/accounting.md, theorem 5.
 """
 
 import os
@@ -27,8 +27,8 @@ class HeldFile:
         self._connection = engine.connect()
         try:
             self._connection.detach()  # the pool would close it one day
-            if _identify(path) != before:
-                raise LedgerMoved(_describe_other(path))
+            if _identify_file(path) != before:
+                raise LedgerMoved(_describe_other_holder(path))
             with self._connection.execution_options(keyhole_begin="BEGIN").begin():
                 self._connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").close()
                 opened = str(self._connection.exec_driver_sql("PRAGMA database_list").one()[2])
@@ -41,14 +41,14 @@ class HeldFile:
         self._lock = threading.Lock()
         for suffix in _BESIDE:
             if os.path.exists(f"{opened}{suffix}"):
-                self._files[f"{opened}{suffix}"] = _identify(Path(f"{opened}{suffix}"))
+                self._files[f"{opened}{suffix}"] = _identify_file(Path(f"{opened}{suffix}"))
 
-    def check(self) -> None:
+    def check_file_unchanged(self) -> None:
         """Raise `LedgerMoved` unless every path still leads to the file that was opened, with all its pages."""
         for path, identity in self._files.items():
             found = _stat_file(Path(path))
             if (found.st_dev, found.st_ino) != identity:
-                raise LedgerMoved(_describe_other(Path(path)))
+                raise LedgerMoved(_describe_other_holder(Path(path)))
             if path == self._path and found.st_size != self._bytes:
                 self._follow_size(Path(path))
 
@@ -69,7 +69,7 @@ class HeldFile:
         self._connection.close()
 
 
-def _identify(path: Path) -> _Identity:
+def _identify_file(path: Path) -> _Identity:
     found = _stat_file(path)
     return found.st_dev, found.st_ino
 
@@ -99,5 +99,5 @@ def _read_schema_version(path: Path, *, is_shorter: bool) -> int | None:
         return None
 
 
-def _describe_other(path: Path) -> str:
+def _describe_other_holder(path: Path) -> str:
     return f"{path.name} was replaced by another file under a running process, which does not write into the old one"

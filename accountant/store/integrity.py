@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ProgrammingError
 
 from accountant.errors import LedgerUnavailable
-from accountant.store.schema import migrate
+from accountant.store.schema import run_migrations
 
 Form = tuple[tuple[Any, ...], ...]
 
@@ -73,7 +73,7 @@ def check_database(connection: sa.Connection) -> None:
         _check_postgresql(connection)
 
 
-def list_unchecked(connection: sa.Connection) -> tuple[str, ...]:
+def list_impossible_checks(connection: sa.Connection) -> tuple[str, ...]:
     """Return the checks that the database does not allow, as sentences for its owner."""
     if connection.dialect.name == "sqlite":
         return ()
@@ -129,7 +129,7 @@ def _make_expected_form() -> Form:
     """Return the definitions of tables, indexes and triggers of a new SQLite ledger, made by the migrations."""
     engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
     try:
-        migrate(engine)
+        run_migrations(engine)
         with engine.connect() as connection:
             return _read_form(connection)
     finally:

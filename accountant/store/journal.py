@@ -53,7 +53,7 @@ class Journal:
         self._folding = threading.RLock()  # whoever has it looks at the fold, or continues it
         self._written: list[tuple[Record, Event]] = []  # by the writer who has its lock
         self._snapshot_id = 0
-        self._forget()
+        self._drop_fold()
 
     def make_deadline(self) -> Deadline:
         """Return the deadline for all waits of a caller that comes now."""
@@ -79,18 +79,18 @@ class Journal:
         not rely on it; the next read of the log shows whether it is there.
         """
         deadline = self.make_deadline()
-        with self._report_faults(), deadline.hold(self._writers):
-            with self._store.begin_write(deadline) as transaction, deadline.hold(self._folding):
+        with self._report_faults(), deadline.hold_lock(self._writers):
+            with self._store.begin_write(deadline) as transaction, deadline.hold_lock(self._folding):
                 self._written.clear()
-                balances = self._catch_up(transaction)
+                balances = self._fold_committed_events(transaction)
                 if self._witness is not None and not self._trust:
                     self._check_mark(transaction, self._witness.read())
                 yield transaction, balances
             if self._witness is not None and self._written and not self._trust:  # only here is it durable
                 newest, _ = self._written[-1]
                 self._held = Mark(newest.id, newest.hash)
-                self._advance(self._held)
-            self._fold_written(deadline)
+                self._advance_witness(self._held)
+            self._fold_durable_events(deadline)
 
     @contextmanager
     def begin_read(self) -> Iterator[tuple[Transaction, Balances]]:
@@ -99,8 +99,8 @@ class Journal:
         Raise `LedgerUnavailable` if it cannot be read.
         """
         deadline = self.make_deadline()
-        with self._report_faults(), deadline.hold(self._folding), self._store.begin_read(deadline) as transaction:
-            yield transaction, self._catch_up(transaction)
+        with self._report_faults(), deadline.hold_lock(self._folding), self._store.begin_read(deadline) as transaction:
+            yield transaction, self._fold_committed_events(transaction)
 
     @contextmanager
     def begin_log_read(self) -> Iterator[Transaction]:
@@ -125,18 +125,18 @@ class Journal:
             newest = Mark(*transaction.newest)
         self._trust = False
         if is_accepted:
-            self._witness.replace(newest)
+            self._witness.replace_mark(newest)
         elif newest > (mark or NOTHING):
-            self._advance(newest)
+            self._advance_witness(newest)
 
-    def append(self, transaction: Transaction, event: Event) -> Record:
+    def append_event(self, transaction: Transaction, event: Event) -> Record:
         """Append after everything seen by this transaction. The fold follows once the transaction is durable."""
         domains: dict[Domain, str] = {}
         if isinstance(event, Reserved):
             domains = transaction.store_domains(values for _, values in event.charge.cells.columns)
         last_id, last_hash = transaction.newest
         record = make_record(event, number=last_id + 1, previous_hash=last_hash, domains=domains)
-        transaction.append(record)
+        transaction.append_record(record)
         self._written.append((record, event))
         return record
 
@@ -155,11 +155,11 @@ class Journal:
             return list(zip(records, parse_events(transaction, records), strict=True))
 
     @property
-    def size(self) -> int:
+    def folded_event_count(self) -> int:
         """Return the number of folded events. Nothing is read."""
         return self._last_id
 
-    def find_newest(self) -> tuple[int, str]:
+    def find_newest_event(self) -> tuple[int, str]:
         """Return the number and hash of the last event."""
         with self.begin_read() as (transaction, _):
             return transaction.newest
@@ -177,8 +177,8 @@ class Journal:
             raise LedgerBehind(known=mark.event_number, newest=number)
         self._held = mark
 
-    def _advance(self, mark: Mark) -> None:
-        if self._witness is not None and not self._witness.advance(mark):
+    def _advance_witness(self, mark: Mark) -> None:
+        if self._witness is not None and not self._witness.record_event(mark):
             self._on_fault(WitnessNotKept(f"the ledger's witness {self._witness.path.name} cannot be written"))
 
     @contextmanager
@@ -195,20 +195,20 @@ class Journal:
         if self._last_id - self._snapshot_id < max(self._snapshot_every, self._last_id // 8):
             return
         deadline = self.make_deadline()
-        with deadline.hold(self._writers), self._store.begin_write(deadline) as transaction:
-            with deadline.hold(self._folding):
-                content = pack_balances(self._catch_up(transaction))
+        with deadline.hold_lock(self._writers), self._store.begin_write(deadline) as transaction:
+            with deadline.hold_lock(self._folding):
+                content = pack_balances(self._fold_committed_events(transaction))
             number, last_hash = transaction.newest
             transaction.replace_snapshot(Snapshot(number, last_hash, digest(content), zlib.compress(content, 1)))
             self._snapshot_id = number
 
-    def _forget(self) -> None:
+    def _drop_fold(self) -> None:
         self._balances = Balances()
         self._last_id = 0
         self._last_hash = GENESIS
         self._snapshot_id = 0
 
-    def _catch_up(self, transaction: Transaction) -> Balances:
+    def _fold_committed_events(self, transaction: Transaction) -> Balances:
         """Return the fold over every committed event.
 
         The last folded event is read again. Raise `LedgerUnavailable` if it is no longer there.
@@ -231,22 +231,22 @@ class Journal:
                 self._last_hash = snapshot.hash
                 return
 
-    def _fold_written(self, deadline: Deadline) -> None:
+    def _fold_durable_events(self, deadline: Deadline) -> None:
         """Fold the events that became durable, unless a reader has folded them already.
 
         If a reader holds the fold until the deadline, the events are left in the log for the next reader.
         """
-        with suppress(LedgerUnavailable), deadline.hold(self._folding):
+        with suppress(LedgerUnavailable), deadline.hold_lock(self._folding):
             if self._written and self._last_id + 1 == self._written[0][0].id:
                 self._continue_fold(self._written)
 
     def _continue_fold(self, written: Sequence[tuple[Record, Event]]) -> None:
         try:
             for record, event in written:
-                self._balances.apply(event)
+                self._balances.apply_event(event)
                 self._last_id, self._last_hash = record.id, record.hash
         except BaseException:
-            self._forget()
+            self._drop_fold()
             raise
 
 

@@ -40,7 +40,7 @@ def copy_ledger(source: str, target: str, *, timeout_ms: int) -> None:
             raise LedgerMisuse("a ledger is not copied onto itself")
         copy = LedgerStore.open(target, timeout_ms=timeout_ms)
         try:
-            _copy(original, copy)
+            _copy_tables(original, copy)
         finally:
             copy.close()
     except BaseException:
@@ -56,13 +56,13 @@ def _is_same(file: Path, other: Path | None) -> bool:
     return other is not None and file.samefile(other)
 
 
-def _copy(original: LedgerStore, copy: LedgerStore) -> None:
+def _copy_tables(original: LedgerStore, copy: LedgerStore) -> None:
     with limit_waits(_LONGEST_S):
         # whoever writes to the original meanwhile waits, and is refused if that takes too long
         with original.begin_write(original.make_deadline()) as read, copy.begin_write(copy.make_deadline()) as write:
             if any(map(write.has_rows, _order_tables())):
                 raise LedgerMisuse("the target has a ledger that is not empty, and nothing was copied")
-            written = {table: _fill(read, write, table) for table in _order_tables()}
+            written = {table: _copy_rows(read, write, table) for table in _order_tables()}
         with copy.begin_read(copy.make_deadline()) as again:
             for table, expected in written.items():
                 found = _RowsDigest()
@@ -89,7 +89,7 @@ class _RowsDigest:
         self.total = (self.total + int.from_bytes(sha256(repr(tuple(row)).encode()).digest(), "big")) % (1 << 256)
 
 
-def _fill(read: Transaction, write: Transaction, table: str) -> _RowsDigest:
+def _copy_rows(read: Transaction, write: Transaction, table: str) -> _RowsDigest:
     """Copy the rows of a table. Return their number and digest."""
     columns = read.list_columns(table)
     if columns != write.list_columns(table):

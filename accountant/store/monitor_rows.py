@@ -159,9 +159,11 @@ class MonitorRows:
         """
         here, number = _alerts.c.run == run, _alerts.c.look_number
         end = self._find_end(
-            sa.select(number.label("number")).where(here, *_filter_between(number, after, last)), limit
+            sa.select(number.label("number")).where(here, *_filter_looks_between(number, after, last)), limit
         )
-        return self._read(here, *_filter_between(number, after, last if end is None else end), order=_ALERTED), end
+        return self._read(
+            here, *_filter_looks_between(number, after, last if end is None else end), order=_ALERTED
+        ), end
 
     def read_changes(
         self, run: str, *, after: int, last: int, limit: int | None
@@ -173,14 +175,14 @@ class MonitorRows:
         """
         here, came, went = _alerts.c.run == run, _alerts.c.look_number, _alerts.c.cleared_number
         each = [
-            sa.select(number.label("number")).where(here, *_filter_between(number, after, last))
+            sa.select(number.label("number")).where(here, *_filter_looks_between(number, after, last))
             for number in (came, went)
         ]
         end = self._find_end(sa.union_all(*each), limit)
         until = last if end is None else end
         return (
-            self._read(here, *_filter_between(came, after, until), order=_ALERTED),
-            self._read(here, *_filter_between(went, after, until), order=_CLEARED),
+            self._read(here, *_filter_looks_between(came, after, until), order=_ALERTED),
+            self._read(here, *_filter_looks_between(went, after, until), order=_CLEARED),
             end,
         )
 
@@ -243,5 +245,5 @@ class MonitorRows:
         return datetime.fromisoformat(str(self._connection.scalar(sa.text(_SQLITE_NOW)))).replace(tzinfo=UTC)
 
 
-def _filter_between(number: sa.ColumnElement[int], after: int, last: int) -> tuple[sa.ColumnElement[bool], ...]:
+def _filter_looks_between(number: sa.ColumnElement[int], after: int, last: int) -> tuple[sa.ColumnElement[bool], ...]:
     return number > after, number <= last

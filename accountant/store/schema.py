@@ -30,13 +30,13 @@ retry_while_locked = tenacity.retry(
 
 
 @retry_while_locked
-def migrate(engine: sa.Engine) -> None:
+def run_migrations(engine: sa.Engine) -> None:
     """Run the migrations that a database does not have yet, all or none.
 
     Raise `LedgerUnavailable` if the database's revision is not one of ours.
     """
     if _read_revision(engine) != find_newest_revision():
-        _upgrade(engine)
+        _upgrade_schema(engine)
 
 
 def has_ledger_tables(engine: sa.Engine) -> bool:
@@ -62,7 +62,7 @@ def _read_revision(engine: sa.Engine) -> str | None:
         return None  # no such table, in either database; what else it may be, the migrations meet again
 
 
-def _upgrade(engine: sa.Engine) -> None:
+def _upgrade_schema(engine: sa.Engine) -> None:
     # opening a ledger that is up to date does not wait for these to load
     from alembic import command
     from alembic.config import Config

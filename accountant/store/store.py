@@ -19,12 +19,12 @@ from sqlalchemy import event as engine_event
 from accountant.errors import LedgerUnavailable, NoLedger, StorageFull
 from accountant.storage_failures import explain_failures
 from accountant.store import ledger_tables
-from accountant.store.deadline import Deadline, limit_waits_until
+from accountant.store.deadline import Deadline, limit_server_waits
 from accountant.store.domain_cache import DomainCache
 from accountant.store.file_calls import TimedConnection
 from accountant.store.held_file import HeldFile
 from accountant.store.private_files import make_private_file
-from accountant.store.schema import VERSION_TABLE, has_ledger_tables, migrate, retry_while_locked
+from accountant.store.schema import VERSION_TABLE, has_ledger_tables, retry_while_locked, run_migrations
 from accountant.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class LedgerStore:
                 undo.callback(held.close)
             if not can_create and not has_ledger_tables(engine):
                 raise NoLedger("there is no ledger at that address")
-            migrate(engine)
+            run_migrations(engine)
             undo.pop_all()
         return cls(engine, timeout_ms=timeout_ms, held=held)
 
@@ -96,9 +96,9 @@ class LedgerStore:
         transaction became durable: the server did not answer the COMMIT, or the file is no longer at its path.
         """
         with explain_failures(), ExitStack() as open_:
-            open_.callback(self._check_held)  # last of all: what was written must be where the next opener looks
-            self._check_held()
-            with limit_waits_until(deadline.moment):
+            open_.callback(self._check_file_held)  # last of all: what was written must be where the next opener looks
+            self._check_file_held()
+            with limit_server_waits(deadline.moment):
                 connection = open_.enter_context(self._engine.connect())
                 connection.execution_options(keyhole_deadline=deadline)
                 open_.enter_context(connection.begin())
@@ -116,8 +116,8 @@ class LedgerStore:
         It waits for no writer. Raise `LedgerUnavailable` if it cannot be read.
         """
         with explain_failures(), ExitStack() as open_:
-            self._check_held()
-            with limit_waits_until(deadline.moment):
+            self._check_file_held()
+            with limit_server_waits(deadline.moment):
                 connection = open_.enter_context(self._engine.connect())
                 connection.execution_options(keyhole_begin="BEGIN", keyhole_deadline=deadline)
                 if connection.dialect.name == "postgresql":
@@ -126,9 +126,9 @@ class LedgerStore:
                 open_.enter_context(connection.begin())
             yield Transaction(connection, self._cache)
 
-    def _check_held(self) -> None:
+    def _check_file_held(self) -> None:
         if self._held is not None:
-            self._held.check()
+            self._held.check_file_unchanged()
 
 
 def _make_engine(url: str, *, timeout_ms: int, can_create: bool) -> sa.Engine:
@@ -144,7 +144,7 @@ def _make_engine(url: str, *, timeout_ms: int, can_create: bool) -> sa.Engine:
             pool_timeout=timeout_ms / 1000,
             connect_args={"connect_timeout": min(CONNECT_TIMEOUT_S, math.ceil(timeout_ms / 1000))},
         )
-        engine_event.listen(engine, "do_connect", partial(_connect_punctually, timeout_ms=timeout_ms))
+        engine_event.listen(engine, "do_connect", partial(_connect_with_deadline, timeout_ms=timeout_ms))
         return engine
     if parsed.get_backend_name() != "sqlite":
         raise LedgerUnavailable(f"a ledger lives in SQLite or PostgreSQL, not in {parsed.get_backend_name()}")
@@ -175,7 +175,7 @@ def find_sqlite_file(url: sa.URL) -> Path | None:
     return Path(url.database).absolute()
 
 
-def _connect_punctually(
+def _connect_with_deadline(
     dialect: object,  # noqa: ARG001
     record: object,  # noqa: ARG001
     arguments: Sequence[str],

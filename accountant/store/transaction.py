@@ -17,7 +17,7 @@ from accountant.store import ledger_tables
 from accountant.store.attempts import Attempts
 from accountant.store.charged_relations import Relations
 from accountant.store.domain_cache import DomainCache
-from accountant.store.integrity import check_database, list_unchecked
+from accountant.store.integrity import check_database, list_impossible_checks
 from accountant.store.monitor_rows import MonitorRows
 from accountant.store.waiting import WaitingQuestions
 
@@ -97,7 +97,7 @@ class Transaction:
                 return
             first = rows[-1].id + 1
 
-    def append(self, record: Record) -> None:
+    def append_record(self, record: Record) -> None:
         """Append an event."""
         self._connection.execute(ledger_tables.EVENTS.insert(), _make_row(record))
         self.newest = (record.id, record.hash)
@@ -122,7 +122,7 @@ class Transaction:
     def read_domains(self, records: Sequence[Record]) -> dict[str, Domain]:
         """Return the key values that the records refer to, by digest. Each is checked against its digest."""
         wanted = {domain for record in records for domain in list_domain_digests(record)}
-        found = {domain: values for domain in wanted if (values := self._cache.get(domain)) is not None}
+        found = {domain: values for domain in wanted if (values := self._cache.find_values(domain)) is not None}
         missing = sorted(wanted.difference(found))
         for start in range(0, len(missing), READ_NAMES):
             chunk = missing[start : start + READ_NAMES]
@@ -134,7 +134,7 @@ class Transaction:
 
     def _open_domain(self, stored_digest: str, body: bytes) -> Domain:
         values = open_domain(stored_digest, body)
-        self._cache.remember(stored_digest, values)
+        self._cache.store_values(stored_digest, values)
         return values
 
     def add_answer(self, *, reservation: str, event: int, charge: Charge, answer: bytes) -> None:
@@ -226,7 +226,7 @@ class Transaction:
         )
         return self._connection.scalar(chosen) is not None
 
-    def read_newest(self, kinds: Sequence[str], *, limit: int) -> list[Record]:
+    def read_newest_records(self, kinds: Sequence[str], *, limit: int) -> list[Record]:
         """Return the newest events of some kinds, the newest first."""
         chosen = (
             sa.select(ledger_tables.EVENTS)
@@ -236,7 +236,7 @@ class Transaction:
         )
         return [Record(*row) for row in self._connection.execute(chosen)]
 
-    def read_events_about(self, reservations: Sequence[str]) -> list[Record]:
+    def read_events_of_reservations(self, reservations: Sequence[str]) -> list[Record]:
         """Return all events about some reservations, and every opening of a budget window, in order."""
         records = self._connection.execute(
             sa.select(ledger_tables.EVENTS).where(ledger_tables.EVENTS.c.kind == WindowOpened.__name__)
@@ -278,9 +278,9 @@ class Transaction:
         """Raise `LedgerUnavailable` if the database is damaged, or lacks the ledger's tables and triggers."""
         check_database(self._connection)
 
-    def list_unchecked(self) -> tuple[str, ...]:
+    def list_impossible_checks(self) -> tuple[str, ...]:
         """Return the checks that `check_database` could not make on this database, as sentences for its owner."""
-        return list_unchecked(self._connection)
+        return list_impossible_checks(self._connection)
 
     def check_domains(self) -> frozenset[str]:
         """Read and hash all stored key values, and return their digests.
@@ -356,7 +356,7 @@ class Transaction:
         for row in self._connection.execute(sa.select(ledger_tables.PRUNED).order_by(ledger_tables.PRUNED.c.event)):
             yield row[0], row[1], row[2]
 
-    def prune(self, *, event: int, table: str, version: str) -> None:
+    def delete_pruned_values(self, *, event: int, table: str, version: str) -> None:
         """Delete the values of a table's paths on one data version, after the pruning event `event`."""
         self._connection.execute(
             ledger_tables.PRUNED.insert(), {"event": event, "family_table": table, "version": version}

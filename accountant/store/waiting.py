@@ -42,7 +42,7 @@ class WaitingQuestions:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
-    def put(self, one: WaitingQuestion) -> None:
+    def store_question(self, one: WaitingQuestion) -> None:
         """Store a question, or replace its row. Delete the oldest ones of an analyst with too many."""
         mine = _waiting.c.analyst == one.analyst
         self._connection.execute(_waiting.delete().where(mine, _waiting.c.question == one.question))
@@ -60,7 +60,7 @@ class WaitingQuestions:
         kept = self._connection.scalars(newest.limit(MOST_OF_AN_ANALYST)).all()
         self._connection.execute(_waiting.delete().where(mine, _waiting.c.question.not_in(kept)))
 
-    def find(self, question: str | None = None) -> tuple[WaitingQuestion, ...]:
+    def find_questions(self, question: str | None = None) -> tuple[WaitingQuestion, ...]:
         """Return all questions, or those of one fingerprint, the newest first."""
         chosen = sa.select(_waiting).order_by(_waiting.c.asked_at.desc(), _waiting.c.question)
         if question is not None:
@@ -78,11 +78,11 @@ class WaitingQuestions:
             for row in self._connection.execute(chosen)
         )
 
-    def remove(self, question: str) -> None:
+    def delete_question(self, question: str) -> None:
         """Delete a question that no longer waits."""
         self._connection.execute(_waiting.delete().where(_waiting.c.question == question))
 
-    def check(self) -> None:
+    def check_rows(self) -> None:
         """Raise `LedgerUnavailable` unless every row is as it was written."""
         for *cells, written in self._connection.execute(sa.select(_waiting)):
             if digest_row(cells) != written:

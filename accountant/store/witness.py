@@ -53,45 +53,45 @@ class Witness:
             return None
         except OSError as error:
             raise LedgerUnavailable(f"its witness {self.path.name} cannot be read ({error.strerror})") from None
-        marks = [mark for mark in map(_parse, _split(content)) if mark is not None]
+        marks = [mark for mark in map(_parse, _split_content(content)) if mark is not None]
         if not marks:
             raise LedgerUnavailable(f"its witness {self.path.name} is not what Keyhole wrote")
         return max(marks)
 
-    def advance(self, mark: Mark) -> bool:
+    def record_event(self, mark: Mark) -> bool:
         """Record a durable event, unless a later one is recorded. Return False if the file cannot be written.
 
         If another process is writing, its mark is kept: a lag of one event costs less than waiting.
         """
         try:
-            self._make(NOTHING)
-            with self._lock(waits=False) as file:
+            self._make_file(NOTHING)
+            with self._lock_file(waits=False) as file:
                 if file is None:
                     return True
-                slots = [_parse(line) or NOTHING for line in _split(os.pread(file, 2 * _LINE_BYTES, 0))]
+                slots = [_parse(line) or NOTHING for line in _split_content(os.pread(file, 2 * _LINE_BYTES, 0))]
                 if mark > max(slots):
-                    os.pwrite(file, _format(mark), _LINE_BYTES * slots.index(min(slots)))
+                    os.pwrite(file, _format_mark(mark), _LINE_BYTES * slots.index(min(slots)))
         except OSError:
             return False
         return True
 
-    def replace(self, mark: Mark) -> None:
+    def replace_mark(self, mark: Mark) -> None:
         """Replace the file's content by a mark, durably. Raise OSError if that fails."""
-        self._make(mark)
-        with self._lock(waits=True) as file:
+        self._make_file(mark)
+        with self._lock_file(waits=True) as file:
             if file is not None:
-                os.pwrite(file, 2 * _format(mark), 0)
+                os.pwrite(file, 2 * _format_mark(mark), 0)
                 os.ftruncate(file, 2 * _LINE_BYTES)
                 os.fsync(file)
 
-    def _make(self, mark: Mark) -> None:
+    def _make_file(self, mark: Mark) -> None:
         """Make the file durably, readable by its owner only, unless it exists."""
         if self.path.exists():
             return
         descriptor, temporary = tempfile.mkstemp(prefix=f"{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(2 * _format(mark))
+                file.write(2 * _format_mark(mark))
                 file.flush()
                 os.fsync(file.fileno())
             with suppress(FileExistsError):
@@ -100,7 +100,7 @@ class Witness:
             os.unlink(temporary)
 
     @contextmanager
-    def _lock(self, *, waits: bool) -> Iterator[int | None]:
+    def _lock_file(self, *, waits: bool) -> Iterator[int | None]:
         file = os.open(self.path, os.O_RDWR)
         try:
             try:
@@ -113,11 +113,11 @@ class Witness:
             os.close(file)
 
 
-def _split(content: bytes) -> tuple[bytes, bytes]:
+def _split_content(content: bytes) -> tuple[bytes, bytes]:
     return content[:_LINE_BYTES], content[_LINE_BYTES : 2 * _LINE_BYTES]
 
 
-def _format(mark: Mark) -> bytes:
+def _format_mark(mark: Mark) -> bytes:
     told = f"{mark.event_number:020} {mark.event_hash}"
     return f"{told} {digest(told.encode())[:_CHECKED]}\n".encode()
 
@@ -129,4 +129,4 @@ def _parse(line: bytes) -> Mark | None:
         mark = Mark(int(number), event_hash)
     except ValueError:
         return None
-    return mark if _format(mark) == line else None
+    return mark if _format_mark(mark) == line else None

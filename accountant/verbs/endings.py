@@ -18,7 +18,7 @@ def find_ending(transaction: Transaction, reservation: str | None) -> str | None
     """Return how a reservation ended; None if it is open, or never was. An owner's settlement spends its worst case."""
     if reservation is None:
         return None
-    for event in parse_events(transaction, transaction.read_events_about([reservation])):
+    for event in parse_events(transaction, transaction.read_events_of_reservations([reservation])):
         match event:
             case Committed():
                 return COMMITTED
@@ -36,10 +36,10 @@ def find_ending(transaction: Transaction, reservation: str | None) -> str | None
 def find_open_charge(transaction: Transaction, balances: Balances, reservation: str) -> Charge:
     """Return the charge of a question's open reservation.
 
-    Raise `MonitorNotEnded` for a monitor's reservation, which only `Monitors.end` may end. Raise `LedgerMisuse`, with
-    the reservation's end in its text, if it is no longer open.
+    Raise `MonitorNotEnded` for a monitor's reservation, which only `Monitors.end_run` may end. Raise `LedgerMisuse`,
+    with the reservation's end in its text, if it is no longer open.
     """
-    balances.monitors.check_ended(reservation)
+    balances.monitors.check_monitor_ended(reservation)
     if reservation in balances.open_reservations:
         return balances.open_reservations[reservation].charge
     raise LedgerMisuse(f"the reservation is {find_ending(transaction, reservation) or 'not in this ledger'}")

@@ -19,7 +19,7 @@ class Exposures:
         self._journal = journal
         self._clock = clock
 
-    def remember(self, tables: Mapping[str, Collection[str]]) -> None:
+    def store_relations(self, tables: Mapping[str, Collection[str]]) -> None:
         """Store the relations of each of the ledger's tables.
 
         An earlier name under which a relation has lost nothing is deleted, so a later return to it is noticed. Known
@@ -34,11 +34,11 @@ class Exposures:
             for relation, table in sorted(wanted.items()):
                 for other in known.get(relation, set()) - {table}:
                     if not balances.worst_case.read_table_loss(other):
-                        transaction.relations.remove(relation, other)
+                        transaction.relations.remove_relation(relation, other)
                 if table not in known.get(relation, ()):
                     transaction.relations.add(relation, table, since=self._clock().isoformat())
 
-    def knows_any(self, relations: Collection[str]) -> bool:
+    def knows_any_relation(self, relations: Collection[str]) -> bool:
         """Return True if one of the relations was exposed as a table of this ledger."""
         with self._journal.begin_log_read() as transaction:
             return bool(transaction.relations.find_tables(relations))

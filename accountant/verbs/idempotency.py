@@ -68,7 +68,7 @@ class Idempotency:
         self._journal = journal
         self._clock = clock
 
-    def begin(
+    def begin_attempt(
         self, analyst: str, key: str, *, request: str, lease: timedelta, keep: timedelta
     ) -> Attempt | EarlierAttempt:
         """Begin an attempt under a key, or return the attempt that had the key before.
@@ -82,28 +82,28 @@ class Idempotency:
         now = self._clock()
         with self._journal.begin_write() as (transaction, _):
             rows = transaction.attempts
-            rows.forget_before(now - keep)
+            rows.delete_rows_before(now - keep)
             attempt = Attempt(analyst, key, uuid.uuid4().hex, now)
-            row = rows.find(analyst, key)
+            row = rows.find_row(analyst, key)
             if row is None:
-                if rows.count(analyst) >= MOST_KEYS_OF_AN_ANALYST:
+                if rows.count_keys(analyst) >= MOST_KEYS_OF_AN_ANALYST:
                     raise TooManyKeys
                 rows.add(attempt, request=request)
                 return attempt
             if row.request != request:
                 raise OtherRequest
-            earlier = _describe_earlier(transaction, row, is_running=abs(now - row.begun_at) < lease)
+            earlier = _describe_earlier_attempt(transaction, row, is_running=abs(now - row.begun_at) < lease)
             if earlier is None:
-                rows.take_over(attempt)
+                rows.replace_attempt(attempt)
                 return attempt
             return earlier
 
-    def end(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
+    def store_response(self, attempt: Attempt, *, response: bytes, answer: str | None) -> None:
         """Store the response. `answer` is the reservation that stores the response's key set, if there is one."""
         with self._journal.begin_write() as (transaction, _):
-            transaction.attempts.end(attempt, response=response, answer=answer)
+            transaction.attempts.store_response(attempt, response=response, answer=answer)
 
-    def fail(self, attempt: Attempt, *, response: bytes) -> None:
+    def store_refusal(self, attempt: Attempt, *, response: bytes) -> None:
         """Store a refusal if its attempt had reserved; otherwise make the key usable again.
 
         If the attempt's answer was committed, nothing is stored, and the key returns that answer. This happens if the
@@ -111,10 +111,10 @@ class Idempotency:
         """
         with self._journal.begin_write() as (transaction, _):
             rows = transaction.attempts
-            rows.forget_unpaid(attempt)
-            row = rows.find(attempt.analyst, attempt.key)
+            rows.delete_unreserved_attempt(attempt)
+            row = rows.find_row(attempt.analyst, attempt.key)
             if row is not None and find_ending(transaction, row.reservation) != COMMITTED:
-                rows.end(attempt, response=response, answer=None)
+                rows.store_response(attempt, response=response, answer=None)
 
     def find_answer(self, reservation: str, *, analyst: str) -> StoredAnswer | None:
         """Return the answer that a reservation stored, if the analyst has paid for it or read it; None else."""
@@ -127,7 +127,7 @@ class Idempotency:
             return answer if answer.analyst == analyst or balances.paid_answers.get(asked) == reservation else None
 
 
-def _describe_earlier(transaction: Transaction, row: AttemptRow, *, is_running: bool) -> EarlierAttempt | None:
+def _describe_earlier_attempt(transaction: Transaction, row: AttemptRow, *, is_running: bool) -> EarlierAttempt | None:
     """Return the attempt of a row. Return None if it is dead and has spent nothing."""
     became = find_ending(transaction, row.reservation)
     if row.response is not None:
@@ -145,7 +145,7 @@ def _describe_earlier(transaction: Transaction, row: AttemptRow, *, is_running: 
 
 def _locate_answer(transaction: Transaction, reservation: str) -> str:
     """Return the reservation that stores a committed question's answer: its own, or the one that it read."""
-    for event in parse_events(transaction, transaction.read_events_about([reservation])):
+    for event in parse_events(transaction, transaction.read_events_of_reservations([reservation])):
         if isinstance(event, Committed) and event.reservation == reservation:
             return event.reads or reservation
     raise LedgerUnavailable("a committed reservation has no end")

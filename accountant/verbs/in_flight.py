@@ -53,7 +53,7 @@ class Repetition:
         with self._lock:
             del self._is_at_work[reservation]
 
-    def check_first(
+    def check_not_repeated(
         self, transaction: Transaction, balances: Balances, charge: Charge, *, within: timedelta | None
     ) -> None:
         """Raise `Repeated` if an answer to the charge's question is stored, or if `check_not_under_way` raises it.

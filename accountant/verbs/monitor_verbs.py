@@ -57,7 +57,7 @@ class Monitors:
         self._clock = clock
         self._knowledge = knowledge
 
-    def start(
+    def start_run(
         self,
         monitor: str,
         charge: Charge,
@@ -79,9 +79,9 @@ class Monitors:
         """
         check_startable(charge, windows)
         with self._journal.begin_write() as (transaction, balances):
-            newest = balances.monitors.find_newest(monitor)
+            newest = balances.monitors.find_newest_run(monitor)
             if newest is not None:
-                balances.monitors.check_ended(newest.run)
+                balances.monitors.check_monitor_ended(newest.run)
             reservation = reserve_charge(
                 self._journal,
                 transaction,
@@ -102,13 +102,13 @@ class Monitors:
                 why=why,
                 is_restarted=is_restarted,
             )
-            self._journal.append(transaction, started)
+            self._journal.append_event(transaction, started)
         return self._read_run(reservation.id)
 
-    def find(self, monitor: str) -> MonitorRun | None:
+    def find_newest_run(self, monitor: str) -> MonitorRun | None:
         """Return the newest run of a monitor; None if it was never started."""
         with self._journal.begin_read() as (_, balances):
-            account = balances.monitors.find_newest(monitor)
+            account = balances.monitors.find_newest_run(monitor)
             return None if account is None else balances.monitors.make_run(account)
 
     def list_runs(self) -> tuple[MonitorRun, ...]:
@@ -143,11 +143,11 @@ class Monitors:
         """
         drawn = StateRow.draw_salt(run, window, 0, body)
         with self._journal.begin_write() as (transaction, balances):
-            account = balances.monitors.find(run)
+            account = balances.monitors.find_run(run)
             if window in account.open_windows and account.state is MonitorState.RUNNING:
                 (stored,) = _read_states(transaction, account, (window,))
                 return stored
-            self._append(transaction, balances, MonitorWindowBegun(run, self._clock(), window, drawn.digest))
+            self._append_event(transaction, balances, MonitorWindowBegun(run, self._clock(), window, drawn.digest))
             transaction.monitors.add_state(drawn)
             return WindowState(run, window, 0, body)
 
@@ -157,18 +157,18 @@ class Monitors:
         Raise `WindowLost`, with their numbers, if states are gone or differ from their digests. Close these windows.
         """
         with self._journal.begin_read() as (transaction, balances):
-            account = balances.monitors.find(run)
+            account = balances.monitors.find_run(run)
             return _read_states(transaction, account, account.open_windows)
 
     def list_begun_windows(self, run: str) -> frozenset[int]:
         """Return the windows that have begun, closed ones included."""
         with self._journal.begin_read() as (_, balances):
-            return balances.monitors.find(run).begun_windows
+            return balances.monitors.find_run(run).begun_windows
 
     def list_closed_windows(self, run: str) -> frozenset[int]:
         """Return the closed windows. They are all that have begun if the monitor has ended."""
         with self._journal.begin_read() as (_, balances):
-            return frozenset(balances.monitors.find(run).closed_windows)
+            return frozenset(balances.monitors.find_run(run).closed_windows)
 
     def record_look(
         self,
@@ -203,8 +203,8 @@ class Monitors:
             ),
         )
         with self._journal.begin_write() as (transaction, balances):
-            account, rows = balances.monitors.find(run), transaction.monitors
-            balances.monitors.check(event, balances.open_reservations)
+            account, rows = balances.monitors.find_run(run), transaction.monitors
+            balances.monitors.check_event(event, balances.open_reservations)
             for one in in_order:
                 if one.since != account.open_windows[one.window].look:
                     raise LookAlreadyRecorded(f"window {one.window} was looked at meanwhile")
@@ -212,7 +212,7 @@ class Monitors:
                     _check_keys(one, rows.find_keys_in_answer(run, one.window))
                 if not rows.replace_state(written[one.window], since=one.since):
                     raise WindowLost((one.window,))
-            self._journal.append(transaction, event)
+            self._journal.append_event(transaction, event)
             moment = at.astimezone(UTC).isoformat(timespec="microseconds")
             for one in in_order:
                 rows.clear_alerts(run, one.window, one.cleared, number=number, at=moment)
@@ -234,26 +234,30 @@ class Monitors:
         with self._journal.begin_write() as (transaction, balances):
             self._close(transaction, balances, run, window, losses)
 
-    def pause(self, run: str, *, by: str, why: str) -> None:
+    def pause_run(self, run: str, *, by: str, why: str) -> None:
         """Stop the looks until the monitor is resumed. Raise `MonitorStopped` if it does not run."""
         with self._journal.begin_write() as (transaction, balances):
-            self._append(transaction, balances, MonitorPaused(uuid.uuid4().hex, self._clock(), run, by=by, why=why))
+            self._append_event(
+                transaction, balances, MonitorPaused(uuid.uuid4().hex, self._clock(), run, by=by, why=why)
+            )
 
-    def resume(self, run: str, *, by: str, why: str) -> None:
+    def resume_run(self, run: str, *, by: str, why: str) -> None:
         """Resume the looks, in the windows as they were left. Raise `MonitorStopped` if it is not paused."""
         with self._journal.begin_write() as (transaction, balances):
-            self._append(transaction, balances, MonitorResumed(uuid.uuid4().hex, self._clock(), run, by=by, why=why))
+            self._append_event(
+                transaction, balances, MonitorResumed(uuid.uuid4().hex, self._clock(), run, by=by, why=why)
+            )
 
-    def end(self, run: str, *, by: str, why: str) -> None:
+    def end_run(self, run: str, *, by: str, why: str) -> None:
         """End a monitor, and close its reservation: no look is ever made again.
 
         Windows that never began are refunded. Open windows cost all that was reserved, and their states are deleted.
         Raise `MonitorStopped` if it has ended.
         """
         with self._journal.begin_write() as (transaction, balances):
-            account = balances.monitors.find(run)
-            spent = account.find_largest(account.find_losses(is_worst_case=False))
-            self._append(transaction, balances, MonitorEnded(run, self._clock(), spent, by=by, why=why))
+            account = balances.monitors.find_run(run)
+            spent = account.find_largest_losses(account.find_losses(is_worst_case=False))
+            self._append_event(transaction, balances, MonitorEnded(run, self._clock(), spent, by=by, why=why))
             transaction.monitors.drop_states(run)
 
     def read_alerts(self, run: str, *, after_number: int = 0, limit: int | None = None) -> AlertPage:
@@ -291,7 +295,7 @@ class Monitors:
         Return None, and charge nothing, if the analyst has paid already. Raise `OverBudget`, `NotApproved`.
         """
         with self._journal.begin_write() as (transaction, balances):
-            account = balances.monitors.find(run)
+            account = balances.monitors.find_run(run)
             if analyst in account.readers:
                 return None
             charge = replace(account.charge, analyst=analyst, shared=False)
@@ -306,26 +310,26 @@ class Monitors:
                 wording=wording,
             )
             worst = Spent.from_uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
-            spent = account.find_spent() if account.state is MonitorState.ENDED else worst
-            self._journal.append(
+            spent = account.compute_spent_loss() if account.state is MonitorState.ENDED else worst
+            self._journal.append_event(
                 transaction, Committed(reservation.id, reservation.reserved_at, spent, None, reads=run)
             )
         return reservation
 
     def _read_run(self, run: str) -> MonitorRun:
         with self._journal.begin_read() as (_, balances):
-            return balances.monitors.make_run(balances.monitors.find(run))
+            return balances.monitors.make_run(balances.monitors.find_run(run))
 
-    def _append(self, transaction: Transaction, balances: Balances, event: MonitorEvent) -> None:
-        balances.monitors.check(event, balances.open_reservations)
-        self._journal.append(transaction, event)
+    def _append_event(self, transaction: Transaction, balances: Balances, event: MonitorEvent) -> None:
+        balances.monitors.check_event(event, balances.open_reservations)
+        self._journal.append_event(transaction, event)
 
     def _close(
         self, transaction: Transaction, balances: Balances, run: str, window: int, losses: NanoArray | None
     ) -> None:
-        account = balances.monitors.find(run)
-        spent = None if losses is None else _make_spent(losses, account)
-        self._append(transaction, balances, MonitorWindowClosed(run, self._clock(), window, spent))
+        account = balances.monitors.find_run(run)
+        spent = None if losses is None else _pack_losses(losses, account)
+        self._append_event(transaction, balances, MonitorWindowClosed(run, self._clock(), window, spent))
         transaction.monitors.drop_states(run, (window,))
 
 
@@ -336,7 +340,7 @@ def _check_keys(look: WindowLook, in_answer: set[int]) -> None:
         raise LedgerMisuse("a key that is cleared is in the answer")
 
 
-def _make_spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
+def _pack_losses(losses: NanoArray, account: MonitorAccount) -> Spent | None:
     """Return the losses of a window in the form for its event: one number if all keys lost the same."""
     if account.windows is None or account.windows.overlap > 1:
         return None

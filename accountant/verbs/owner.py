@@ -14,7 +14,7 @@ from typing import get_args
 
 from accountant.errors import LedgerMisuse
 from accountant.events.events import Event, check_chain
-from accountant.events.export import ExportedEvent, export
+from accountant.events.export import ExportedEvent, export_events
 from accountant.events.monitor_events import MonitorEnded, MonitorPaused, MonitorResumed, MonitorStarted
 from accountant.events.owner_events import (
     Approved,
@@ -55,7 +55,7 @@ class Owner:
         self._journal = journal
         self._clock = clock
 
-    def grant(self, grant: Grant, *, by: str, why: str, once: str | None = None) -> str:
+    def write_grant(self, grant: Grant, *, by: str, why: str, once: str | None = None) -> str:
         """Write a grant that raises a cap from now on, and return its id, for its revocation.
 
         A cap that the policy does not set stays unset.
@@ -68,27 +68,27 @@ class Owner:
         identity = _choose_id(once)
         with self._journal.begin_write() as (transaction, _):
             if not transaction.has_event(Granted.__name__, identity):
-                self._journal.append(transaction, Granted(identity, self._clock(), by, why, grant))
+                self._journal.append_event(transaction, Granted(identity, self._clock(), by, why, grant))
         return identity
 
-    def revoke(self, grant_id: str, *, by: str, why: str) -> None:
+    def revoke_grant(self, grant_id: str, *, by: str, why: str) -> None:
         """End a grant. A loss within it stays spent. Raise `LedgerMisuse` if it is not in force."""
         with self._journal.begin_write() as (transaction, balances):
             if grant_id not in balances.grants:
                 raise LedgerMisuse("no such grant is in force")
-            self._journal.append(transaction, Revoked(grant_id, self._clock(), by, why))
+            self._journal.append_event(transaction, Revoked(grant_id, self._clock(), by, why))
 
-    def list_unchecked(self) -> tuple[str, ...]:
+    def list_impossible_checks(self) -> tuple[str, ...]:
         """Return the checks that `verify` could not make on the ledger's database, as sentences."""
         with self._journal.begin_log_read() as transaction:
-            return transaction.list_unchecked()
+            return transaction.list_impossible_checks()
 
     def list_grants(self) -> dict[str, Grant]:
         """Return the grants in force, oldest first, by id."""
         with self._journal.begin_read() as (_, balances):
             return dict(balances.grants)
 
-    def settle(self, reservation_id: str, *, untouched: bool, by: str, why: str) -> None:
+    def settle_reservation(self, reservation_id: str, *, untouched: bool, by: str, why: str) -> None:
         """Close an open reservation whose process is dead.
 
         It is spent for good at its worst case, or given back if the owner says (`untouched`) that its question never
@@ -99,10 +99,14 @@ class Owner:
         """
         with self._journal.begin_write() as (transaction, balances):
             find_open_charge(transaction, balances, reservation_id)
-            self._journal.append(transaction, Settled(reservation_id, self._clock(), by, why, untouched=untouched))
+            self._journal.append_event(
+                transaction, Settled(reservation_id, self._clock(), by, why, untouched=untouched)
+            )
 
     def open_window(self, *, by: str, why: str, once: str | None = None) -> str:
-        """Start all balances again, except for open reservations. Return the window's id. `once` is as in `grant`.
+        """Start all balances again, except for open reservations.
+
+        Return the window's id. `once` is as in `write_grant`.
 
         Guarantee: the caps hold for each window by itself. Over all windows together they add up: after n windows the
         bound is n times the cap. Noise paths can no longer be continued. Stored answers stay. Raise `MonitorNotEnded`
@@ -111,52 +115,54 @@ class Owner:
         identity = _choose_id(once)
         with self._journal.begin_write() as (transaction, balances):
             if not transaction.has_event(WindowOpened.__name__, identity):
-                balances.monitors.check_all_ended()
-                self._journal.append(transaction, WindowOpened(identity, self._clock(), by, why))
+                balances.monitors.check_all_monitors_ended()
+                self._journal.append_event(transaction, WindowOpened(identity, self._clock(), by, why))
         return identity
 
-    def approve(self, question: str, *, by: str, why: str) -> bool:
+    def approve_question(self, question: str, *, by: str, why: str) -> bool:
         """Approve the question of this fingerprint. Return True if it was not approved before."""
         with self._journal.begin_write() as (transaction, balances):
             if question in balances.approved:
                 return False
-            self._journal.append(transaction, Approved(question, self._clock(), by, why))
-            transaction.waiting.remove(question)
+            self._journal.append_event(transaction, Approved(question, self._clock(), by, why))
+            transaction.waiting.delete_question(question)
             return True
 
-    def decline(self, question: str, *, by: str, why: str) -> bool:
+    def decline_question(self, question: str, *, by: str, why: str) -> bool:
         """Decline a question that waits for approval. Return True if it was waiting.
 
         This forbids nothing: if the question is asked again, it waits again.
         """
         with self._journal.begin_write() as (transaction, _):
-            if not transaction.waiting.find(question):
+            if not transaction.waiting.find_questions(question):
                 return False
-            self._journal.append(transaction, Declined(uuid.uuid4().hex, self._clock(), by, why, question=question))
-            transaction.waiting.remove(question)
+            self._journal.append_event(
+                transaction, Declined(uuid.uuid4().hex, self._clock(), by, why, question=question)
+            )
+            transaction.waiting.delete_question(question)
             return True
 
-    def find_waiting(self, question: str | None = None) -> tuple[WaitingQuestion, ...]:
+    def find_waiting_questions(self, question: str | None = None) -> tuple[WaitingQuestion, ...]:
         """Return the questions that wait for the owner's approval, the newest first; or one, by its fingerprint.
 
         Of each analyst the newest hundred are kept.
         """
         with self._journal.begin_log_read() as transaction:
-            return transaction.waiting.find(question)
+            return transaction.waiting.find_questions(question)
 
     def measure_paths(self) -> tuple[PathSizes, ...]:
         """Return the number and size of the stored noise paths, for each table and data version."""
         with self._journal.begin_read() as (transaction, _):
             return tuple(PathSizes(*row) for row in transaction.measure_paths())
 
-    def prune(self, table: str, version: str, *, by: str, why: str) -> None:
+    def prune_paths(self, table: str, version: str, *, by: str, why: str) -> None:
         """Delete a table's noise paths on one data version. They can no longer be continued. Balances do not change."""
         with self._journal.begin_write() as (transaction, _):
             event = Pruned(uuid.uuid4().hex, self._clock(), by, why, table=table, version=version)
-            record = self._journal.append(transaction, event)
-            transaction.prune(event=record.id, table=table, version=version)
+            record = self._journal.append_event(transaction, event)
+            transaction.delete_pruned_values(event=record.id, table=table, version=version)
 
-    def publish(
+    def record_publication(
         self,
         publication: str,
         *,
@@ -188,10 +194,10 @@ class Owner:
                 file_hash=file_hash,
                 statement=statement,
             )
-            self._journal.append(transaction, event)
+            self._journal.append_event(transaction, event)
             return True
 
-    def find_published(self, publication: str | None = None) -> tuple[Published, ...]:
+    def find_publications(self, publication: str | None = None) -> tuple[Published, ...]:
         """Return the published files that no budget covers, the oldest first; or only the one of a publication."""
         with self._journal.begin_log_read() as transaction:
             records = transaction.read_events_of_kind(Published.__name__, about=publication)
@@ -213,7 +219,7 @@ class Owner:
         """
         kinds = [kind.__name__ for kind in get_args(Decision)]
         with self._journal.begin_log_read() as transaction:
-            records = transaction.read_newest(kinds, limit=limit)
+            records = transaction.read_newest_records(kinds, limit=limit)
             for record in records:
                 check_chain([record], last_id=record.id - 1, last_hash=record.previous_hash)
             decided = zip(records, parse_events(transaction, records), strict=True)
@@ -223,16 +229,16 @@ class Owner:
         """Return the whole log."""
         return [event for _, event in self._journal.read_events()]
 
-    def export(self) -> Iterator[ExportedEvent]:
+    def export_events(self) -> Iterator[ExportedEvent]:
         """Return every event as a flat record, oldest first."""
-        return export(self._journal.read_events())
+        return export_events(self._journal.read_events())
 
-    def find_newest(self) -> tuple[int, str]:
+    def find_newest_event(self) -> tuple[int, str]:
         """Return the number and hash of the last event.
 
         If they are kept elsewhere, `has_event` shows later whether the ledger was cut off.
         """
-        return self._journal.find_newest()
+        return self._journal.find_newest_event()
 
     def has_event(self, number: int, event_hash: str) -> bool:
         """Return True if event `number` of this ledger has that hash: the ledger has lost nothing up to there."""

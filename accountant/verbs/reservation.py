@@ -35,5 +35,5 @@ def reserve_charge(
     reservation = Reservation(uuid.uuid4().hex, charge, at)
     if attempt is not None:
         transaction.attempts.reserve(attempt, reservation.id)
-    journal.append(transaction, Reserved(reservation.id, reservation.reserved_at, charge, wording))
+    journal.append_event(transaction, Reserved(reservation.id, reservation.reserved_at, charge, wording))
     return reservation

@@ -18,7 +18,7 @@ from accountant.store.transaction import Snapshot, Transaction
 _LONGEST_S = 3600.0
 
 
-def verify(transaction: Transaction, kept: Balances) -> int:
+def verify_ledger(transaction: Transaction, kept: Balances) -> int:
     """Check everything that the ledger stores, and return the number of events.
 
     The database must report no damage, and the chain must be unbroken. Stored key values, answers, noise paths,
@@ -30,7 +30,7 @@ def verify(transaction: Transaction, kept: Balances) -> int:
     """
     try:
         with limit_waits(_LONGEST_S):
-            return _verify(transaction, kept)
+            return _verify_ledger(transaction, kept)
     except LedgerError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -38,7 +38,7 @@ def verify(transaction: Transaction, kept: Balances) -> int:
         raise LedgerUnavailable("a row of the ledger cannot be read") from error
 
 
-def _verify(transaction: Transaction, kept: Balances) -> int:
+def _verify_ledger(transaction: Transaction, kept: Balances) -> int:
     transaction.check_database()
     found = read_all_events(transaction)
     _check_keys(transaction, [record for record, _ in found])
@@ -51,7 +51,7 @@ def _verify(transaction: Transaction, kept: Balances) -> int:
         raise LedgerUnavailable("a reservation was written twice")
     again = Balances()
     for number, (record, event) in enumerate(found, start=1):
-        again.apply(event)
+        again.apply_event(event)
         if number in snapshots:
             _check_snapshot(snapshots[number], record, again)
     if pack_balances(again) != pack_balances(kept):
@@ -59,9 +59,9 @@ def _verify(transaction: Transaction, kept: Balances) -> int:
     _check_answers(transaction, events)
     _check_paths(transaction, events)
     _check_monitors(transaction, again, events)
-    transaction.attempts.check()
-    transaction.relations.check()
-    transaction.waiting.check()
+    transaction.attempts.check_rows()
+    transaction.relations.check_rows()
+    transaction.waiting.check_rows()
     return len(events)
 
 

@@ -206,8 +206,8 @@ class BoundsReport:
         if cap is None:
             return ""
         each = groups * convert_to_nano(plan.worst_case_epsilon)
-        most = UnitRoom(NO_UNIT_LOSS, convert_to_nano(cap), delta).count_more(each, find_worst_curve(plan))
-        plain = UnitRoom(NO_UNIT_LOSS, convert_to_nano(cap), None).count_more(each, None)
+        most = UnitRoom(NO_UNIT_LOSS, convert_to_nano(cap), delta).count_further_questions(each, find_worst_curve(plan))
+        plain = UnitRoom(NO_UNIT_LOSS, convert_to_nano(cap), None).count_further_questions(each, None)
         without = f" but for a delta of {delta:g}, {plain:,} without one" if most > plain else ""
         return f"; {most:,} fit into a unit's budget of {cap:g}{without}"
 

@@ -162,8 +162,8 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
             write_pins(find_pins_path(policy), pins)
         if confirm:
             accept_ledger(policy, ledger)
-        elif not ledger.size:
-            find_witness(policy).advance(NOTHING)
+        elif not ledger.known_event_count:
+            find_witness(policy).record_event(NOTHING)
     if lost is not None:
         pinning = replace(pinning, changes=(PinChange("changed", "the ledger", lost), *pinning.changes))
     doubts = (*doubts, *_find_quotes(pinning.pins))

@@ -376,7 +376,7 @@ class _Demonstration:
         """Return the last question's real cost, for groups near a threshold and for others. Only owners may read it."""
         spent = self._service.ledger.read_history()[-1]
         assert spent.spent is not None
-        losses = np.broadcast_to(spent.spent.read_amounts(spent.charge.cells), spent.charge.cells.shape)
+        losses = np.broadcast_to(spent.spent.read_amounts(spent.charge.cells), spent.charge.cells.shape_by_column)
         least, most = int(losses.min()), int(losses.max())
         if least == most:
             return f"Spent: {round_up_epsilon(most / NANO)} on each of {losses.size:,}."

@@ -80,7 +80,7 @@ def list_questions(
         start = None if before is None else _find_reservation(ledger, before)
         page = ledger.read_page(analyst=analyst, before=start, limit=limit, only_open=only_open)
         everything = analyst is None and before is None and not only_open
-        published = ledger.owner.find_published() if everything else ()
+        published = ledger.owner.find_publications() if everything else ()
     if as_json:
         found = [make_document(question) for question in page.questions]
         print_json([*found, *(make_published_document(one) for one in reversed(published))])
@@ -171,7 +171,7 @@ def settle(
         opened = (item.id for item in ledger.list_open_reservations())
         reservation = find_identity(identity, (*opened, *monitors), hint="ID")
         try:
-            ledger.owner.settle(reservation, untouched=untouched, by=read_decider(by), why=read_reason(why))
+            ledger.owner.settle_reservation(reservation, untouched=untouched, by=read_decider(by), why=read_reason(why))
         except LedgerMisuse as error:
             raise typer.BadParameter(str(error), param_hint="ID") from None
     print(f"{reservation}: {'given back, on your word' if untouched else 'spent for good at its worst case'}")
@@ -188,7 +188,7 @@ def export(
     with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         try:
             with show_work("writing the events"):
-                count = write(ledger.owner.export(), check_new_file(file, hint="FILE"))
+                count = write(ledger.owner.export_events(), check_new_file(file, hint="FILE"))
         except OSError as error:
             raise make_unwritable_error(file, error, hint="FILE") from None
     print(f"{file}: {count:,} events")
@@ -275,5 +275,5 @@ def prune(
         found = [size for size in ledger.owner.measure_paths() if (size.table, size.version) == (table, version)]
         if not found:
             raise typer.BadParameter("no noise path of that table and data version is stored", param_hint="VERSION")
-        ledger.owner.prune(table, version, by=read_decider(by), why=read_reason(why))
+        ledger.owner.prune_paths(table, version, by=read_decider(by), why=read_reason(why))
     print(f"{table}, {version}: {found[0].state_count:,} states of noise paths removed")

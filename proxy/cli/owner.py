@@ -51,7 +51,7 @@ def grant(
         loaded = Policy.load(policy)
         given = make_grant(loaded, epsilon, cap=cap, table=table, analyst=analyst)
         with open_owner_ledger(policy) as ledger:
-            print(ledger.owner.grant(given, by=read_decider(by), why=read_reason(why)))
+            print(ledger.owner.write_grant(given, by=read_decider(by), why=read_reason(why)))
 
 
 def revoke(
@@ -64,7 +64,7 @@ def revoke(
     with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         found = find_identity(identity, ledger.owner.list_grants(), hint="ID")
         try:
-            ledger.owner.revoke(found, by=read_decider(by), why=read_reason(why))
+            ledger.owner.revoke_grant(found, by=read_decider(by), why=read_reason(why))
         except LedgerMisuse as error:
             raise typer.BadParameter(str(error), param_hint="ID") from None
     print(f"{found}: revoked")
@@ -111,8 +111,8 @@ def approve(
     """Let a question be asked that waits for the owner."""
     with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         question = read_fingerprint(identity)
-        waiting = ledger.owner.find_waiting(question)
-        new = ledger.owner.approve(question, by=read_decider(by), why=read_reason(why))
+        waiting = ledger.owner.find_waiting_questions(question)
+        new = ledger.owner.approve_question(question, by=read_decider(by), why=read_reason(why))
         asked = [one.wording.text for one in ledger.find_questions(question) if one.wording is not None]
     print(f"{question}: {'approved' if new else 'was approved before'}")
     for text in sorted({text for text in (*asked, *(one.text for one in waiting)) if text is not None}):
@@ -128,14 +128,14 @@ def decline(
     """Decline a question that waits for approval. The analyst reads why. Asked again, it waits again."""
     with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         question = read_fingerprint(identity)
-        waited = ledger.owner.decline(question, by=read_decider(by), why=read_reason(why))
+        waited = ledger.owner.decline_question(question, by=read_decider(by), why=read_reason(why))
     print(f"{question}: {'declined' if waited else 'does not wait for approval'}")
 
 
 def queue(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
     """List the questions that wait for the owner's approval."""
     with print_refusals(as_json=as_json), open_owner_ledger(policy) as ledger:
-        found = ledger.owner.find_waiting()
+        found = ledger.owner.find_waiting_questions()
     if as_json:
         print_json(
             [

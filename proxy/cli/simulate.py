@@ -274,7 +274,7 @@ def _count_fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tu
     counts = {scope: least // cost for scope, least in _list_caps(caps, adding, plan)}
     if caps.delta is not None and caps.per_unit_nano is not None and "epsilon_per_unit" in counts:
         room = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta)
-        by_curve = room.count_more(adding * cost, find_worst_curve(plan))
+        by_curve = room.count_further_questions(adding * cost, find_worst_curve(plan))
         # by curve only where more fit so, whatever cap ends first
         counts["epsilon_per_unit"] = max(counts["epsilon_per_unit"], by_curve)
     scope = min(counts, key=lambda one: counts[one])

@@ -382,12 +382,12 @@ class ServiceMonitorReader:
     def _find_run(self, monitor: Monitor) -> MonitorRun | None:
         """Return the monitor's newest run, if the monitor's policy section has not changed since its start."""
         with _refuse_if_ledger_fails():
-            run = self._ledger.monitors.find(monitor.name)
+            run = self._ledger.monitors.find_newest_run(monitor.name)
         return run if run is not None and run.fingerprint == self.plan_monitor(monitor).fingerprint else None
 
     def _explain_silence(self, monitor: Monitor) -> str:
         with _refuse_if_ledger_fails():
-            run = self._ledger.monitors.find(monitor.name)
+            run = self._ledger.monitors.find_newest_run(monitor.name)
         if run is None:
             return f"the monitor {monitor.name} was not started yet: it has alerted nothing"
         return f"the monitor {monitor.name} was declared anew, and was not started since: it has alerted nothing"

@@ -224,7 +224,7 @@ class MonitorRunner:
             moment = find_next_moment(windows, now=now)
             kept.seen_to_at = moment or datetime.max
             if moment is None:
-                monitors.end(watched.run.run, by="keyhole", why="its horizon is over")
+                monitors.end_run(watched.run.run, by="keyhole", why="its horizon is over")
                 watched.service.telemetry.log_ended_monitor(watched.plan.monitor.name)
             return None
         kept.seen_to_at = now + timedelta(seconds=RETRY_S)

@@ -57,7 +57,7 @@ def check_startable(service: Service, plan: MonitorPlan) -> None:
     """
     charge = make_charge(service, plan)
     with explain_ledger_refusals(service, plan):
-        run = service.ledger.monitors.find(plan.monitor.name)
+        run = service.ledger.monitors.find_newest_run(plan.monitor.name)
         if run is not None and run.state is not MonitorState.ENDED:
             raise MonitorNotEnded(monitor=plan.monitor.name, run=run.run)
         short = service.ledger.find_shortage(charge, make_limits(service, plan))
@@ -83,7 +83,7 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
         fpr=_write_rate(plan.standing.fpr),
     )
     with explain_ledger_refusals(service, plan):
-        return service.ledger.monitors.start(
+        return service.ledger.monitors.start_run(
             plan.monitor.name,
             charge,
             make_limits(service, plan),

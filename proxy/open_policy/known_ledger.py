@@ -33,10 +33,10 @@ def is_foreign(policy: Policy, ledger: Ledger) -> bool:
 
     A ledger that `keyhole check` opened once knows the tables, even without events. Raise KH007, `LedgerUnavailable`.
     """
-    if ledger.size or find_witness(policy).path.exists():
+    if ledger.known_event_count or find_witness(policy).path.exists():
         return False
     pinned = _pinned_relations(policy)
-    return bool(pinned) and not ledger.exposures.knows_any(pinned)
+    return bool(pinned) and not ledger.exposures.knows_any_relation(pinned)
 
 
 def find_lost(policy: Policy, ledger: Ledger) -> str | None:
@@ -62,7 +62,7 @@ def find_lost(policy: Policy, ledger: Ledger) -> str | None:
 def accept_ledger(policy: Policy, ledger: Ledger) -> None:
     """Accept the ledger as it is now, because its owner says so, and update the witness. Raise KH009."""
     try:
-        ledger.accept()
+        ledger.accept_current_log()
     except LedgerError as error:
         raise report_unopened_ledger(error) from None
     except OSError as error:

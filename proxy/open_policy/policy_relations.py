@@ -100,7 +100,7 @@ def remember_names(policy: Policy, pins: Pins, ledger: Ledger) -> None:
     for name in policy.private_tables:
         tables.setdefault(_find_ledger_name(policy, name), set()).update(pins.get_relation(name) or ())
     try:
-        ledger.exposures.remember(tables)
+        ledger.exposures.store_relations(tables)
     except LedgerError as error:
         raise report_unreadable_ledger(error) from None
 

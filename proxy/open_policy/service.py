@@ -277,7 +277,7 @@ class Service:
         Raise KH502.
         """
         try:
-            return self.ledger.find_declined(question)
+            return self.ledger.find_decline_reason(question)
         except LedgerError:
             raise report_unavailable_ledger() from None
 

@@ -93,7 +93,7 @@ def find_ledger_table(policy: Policy, table: str) -> str:
 
 def find_newest_run(ledger: Ledger, name: str) -> MonitorRun:
     """Return the newest run of a monitor. Raise KH606 if it was never started."""
-    run = ledger.monitors.find(name)
+    run = ledger.monitors.find_newest_run(name)
     if run is None:
         raise monitor_refusals.refuse_never_started(name)
     return run
@@ -106,9 +106,9 @@ def change_monitor(ledger: Ledger, name: str, change: MonitorChange, *, by: str,
     """
     run = find_newest_run(ledger, name).run
     verbs = {
-        MonitorChange.PAUSE: ledger.monitors.pause,
-        MonitorChange.RESUME: ledger.monitors.resume,
-        MonitorChange.END: ledger.monitors.end,
+        MonitorChange.PAUSE: ledger.monitors.pause_run,
+        MonitorChange.RESUME: ledger.monitors.resume_run,
+        MonitorChange.END: ledger.monitors.end_run,
     }
     try:
         verbs[change](run, by=by, why=why)

@@ -65,17 +65,17 @@ def read_kept(text: str) -> KeptEvent:
 
 def verify_ledger(ledger: Ledger, *, kept: KeptEvent | None) -> VerifiedLedger:
     """Verify the whole ledger. Raise `LedgerUnavailable` at the first fault, and KH009 if the kept event is missing."""
-    ledger.verify()
+    ledger.verify_everything()
     if kept is not None:
         _check_kept(ledger, kept)
-    number, newest = ledger.owner.find_newest()
-    return VerifiedLedger(number, newest, ledger.owner.list_unchecked(), kept)
+    number, newest = ledger.owner.find_newest_event()
+    return VerifiedLedger(number, newest, ledger.owner.list_impossible_checks(), kept)
 
 
 def _check_kept(ledger: Ledger, kept: KeptEvent) -> None:
     if kept.number == 0 or ledger.owner.has_event(kept.number, kept.hash):
         return
-    newest, _ = ledger.owner.find_newest()
+    newest, _ = ledger.owner.find_newest_event()
     if newest < kept.number:
         missing = kept.number - newest
         lost = f"the ledger ends at event {newest}, and {kept.number} were there: {missing} or more are missing"

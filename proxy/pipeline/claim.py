@@ -319,7 +319,7 @@ def arrange_by_question(cells: Booleans, claim: Claim) -> Booleans:
     names = [name for name, _ in charged.columns]
     own = [make_label(column) for column in question.keys.columns]
     others = tuple(axis for axis, name in enumerate(names) if name not in own)
-    marked: Booleans = np.asarray(cells.reshape(charged.shape).any(axis=others), dtype=np.bool_)
+    marked: Booleans = np.asarray(cells.reshape(charged.shape_by_column).any(axis=others), dtype=np.bool_)
     kept = [name for name in names if name in own]
     marked = marked.transpose([kept.index(name) for name in own if name in kept])
     there = tuple(slice(None) if name in kept else None for name in own)
@@ -351,4 +351,4 @@ def _arrange_by_cell(losses: NanoArray, question: Question, cells: Cells) -> Nan
     order = [names.index(name) for name, _ in cells.columns if name in names]
     arranged = shaped.transpose(order)
     index = tuple(slice(None) if name in names else None for name, _ in cells.columns)
-    return np.ascontiguousarray(np.broadcast_to(arranged[index], cells.shape)).reshape(-1)
+    return np.ascontiguousarray(np.broadcast_to(arranged[index], cells.shape_by_column)).reshape(-1)

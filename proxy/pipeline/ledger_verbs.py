@@ -69,7 +69,7 @@ def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> Key
     """
     wording = make_wording(service, _set_worst_case(claim.plan, claim.charge), claim.asked)
     with suppress(LedgerError):
-        service.ledger.note_waiting(waiting, claim.charge, wording)
+        service.ledger.store_waiting_question(waiting, claim.charge, wording)
     return refuse_unapproved(waiting)
 
 

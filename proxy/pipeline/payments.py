@@ -119,7 +119,7 @@ def _count_further(
         return 0, BalanceScope.PER_QUERY
     found: list[tuple[int, BalanceScope]] = []
     for form in {None, curve}:
-        of_each = [(one.count_more(needed[_PAYERS[one.scope]], form), one.scope) for one in balances]
+        of_each = [(one.count_further_questions(needed[_PAYERS[one.scope]], form), one.scope) for one in balances]
         counts = [(count, scope) for count, scope in of_each if count is not None]
         if counts:
             found.append(min(counts, key=lambda one: one[0]))

@@ -117,7 +117,7 @@ class Rehearsals:
     def __init__(self, service: Service, tables: frozenset[str], *, most_nano: int | None) -> None:
         """Read the current balances from the ledger. Raise KH502."""
         try:
-            self._balances = service.ledger.rehearse(tables)
+            self._balances = service.ledger.begin_rehearsal(tables)
         except LedgerError:
             raise report_unavailable_ledger() from None
         self.service = service
@@ -169,7 +169,7 @@ class Rehearsals:
         )
 
     def _begin(self) -> "_Run":
-        nothing = Rehearsal.from_nothing(self._balances.tables, knowledge=self._balances.knowledge)
+        nothing = Rehearsal.with_empty_balances(self._balances.tables, knowledge=self._balances.knowledge)
         return _Run(self._balances.copy(), nothing, self._most)
 
     def _ask(self, run: "_Run", question: Question, known: KnownQuestion | None) -> Quote:
@@ -310,9 +310,9 @@ class _Run:
     ) -> None:
         left = paths or {}
         leaving = [name for name, path in left.items() if path is not None]
-        reservation = self.balances.spend(charge, limits, fresh=fresh, leaving=leaving, reading=reading)
+        reservation = self.balances.spend_charge(charge, limits, fresh=fresh, leaving=leaving, reading=reading)
         if quote.shared_cost != NOTHING:
-            self.unspent_balances.spend(_make_new_noise_charge(charge, quote.shared_cost), self.most)
+            self.unspent_balances.spend_charge(_make_new_noise_charge(charge, quote.shared_cost), self.most)
         self.charges.append((charge, limits))
         for name, path in left.items():
             before = self.paths.get((name, version))

@@ -90,7 +90,10 @@ def list_gauge_readings(
         ),
         GaugeReading("keyhole_rollups", "Prepared copies of rows that count", "state", rollups),
         GaugeReading(
-            "keyhole_ledger_events", "Events in the ledger, as last seen", "", lambda: {"": newest().ledger.size}
+            "keyhole_ledger_events",
+            "Events in the ledger, as last seen",
+            "",
+            lambda: {"": newest().ledger.known_event_count},
         ),
         GaugeReading(
             "keyhole_ledger_open_seconds",

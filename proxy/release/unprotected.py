@@ -97,7 +97,7 @@ def find_publication(service: Accounts, planned: Publication) -> Published | Non
     """Return the ledger's event of the same publication on the current data version, or None. Raise KH317 and KH502."""
     version = _find_lasting_version(service, planned)
     with refuse_ledger_errors():
-        return next(iter(service.ledger.owner.find_published(_identify(planned, version))), None)
+        return next(iter(service.ledger.owner.find_publications(_identify(planned, version))), None)
 
 
 def publish_unprotected(service: Service, planned: Publication, path: Path, *, by: str) -> UnprotectedFile:
@@ -118,7 +118,7 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
     publication = _identify(planned, version)
     with lock_folder(path.parent):
         with refuse_ledger_errors():
-            before = service.ledger.owner.find_published(publication)
+            before = service.ledger.owner.find_publications(publication)
         if before:
             return _finish(before[0], planned, path)
         if hash_file(path) is not None or path.is_symlink():
@@ -127,7 +127,7 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
         statement = describe_disclosure(planned)
         file_hash = write_draft(table, path, statement)
         with refuse_ledger_errors():
-            written = service.ledger.owner.publish(
+            written = service.ledger.owner.record_publication(
                 publication,
                 table=planned.request.table,
                 version=version,
@@ -140,7 +140,7 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
             )
             if not written:  # by another folder's process
                 make_draft_path(path).unlink()
-                (first,) = service.ledger.owner.find_published(publication)
+                (first,) = service.ledger.owner.find_publications(publication)
                 raise refuse_second_draw(first.file, first.file_hash)
         rename_draft(path, statement)
     return UnprotectedFile(file_hash, table.types, table.rows, version, is_repeated=False)

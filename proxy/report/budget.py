@@ -243,7 +243,7 @@ def find_published(service: Service, analyst: str | None) -> tuple[Published, ..
     if analyst is not None:
         return ()
     try:
-        return service.ledger.owner.find_published()
+        return service.ledger.owner.find_publications()
     except LedgerError:
         raise report_unavailable_ledger() from None
 

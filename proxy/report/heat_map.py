@@ -120,7 +120,9 @@ def _make_map(table: str, labels: tuple[str, ...], families: Sequence[FamilyBala
     for item in families:
         index = [[places[axis][value] for value in values] for axis, (_, values) in enumerate(item.cells.columns)]
         grid = np.ix_(*index)
-        lost[grid] = np.maximum(lost[grid], np.array(item.lost_nano, dtype=np.int64).reshape(item.cells.shape))
+        lost[grid] = np.maximum(
+            lost[grid], np.array(item.lost_nano, dtype=np.int64).reshape(item.cells.shape_by_column)
+        )
     order = sorted(range(len(labels)), key=lambda axis: -len(axes[axis]))
     lost = lost.transpose(order)
     lost = lost.max(axis=tuple(range(2, lost.ndim))) if lost.ndim > 2 else lost.reshape((*lost.shape, 1, 1)[:2])

@@ -79,8 +79,8 @@ def backup_sqlite(url: str, path: Path) -> tuple[int, str]:
             source.backup(target)
             target.execute("PRAGMA journal_mode = DELETE")
         with Ledger.open(f"sqlite:///{part.resolve()}", clock=lambda: datetime.now(UTC)) as copy:
-            copy.verify()
-            newest = copy.owner.find_newest()
+            copy.verify_everything()
+            newest = copy.owner.find_newest_event()
         with closing(sqlite3.connect(part)) as target:
             target.execute("PRAGMA journal_mode = DELETE")  # one file, with nothing beside it
         with part.open("rb") as file:
@@ -95,8 +95,8 @@ def copy_verified(source: str, target: str) -> tuple[int, str]:
     """
     copy_ledger(source, target, timeout_ms=TIMEOUT_MS)
     with Ledger.open(target, clock=lambda: datetime.now(UTC), can_create=False) as copy:
-        copy.verify()
-        return copy.owner.find_newest()
+        copy.verify_everything()
+        return copy.owner.find_newest_event()
 
 
 def is_sqlite(url: str) -> bool:

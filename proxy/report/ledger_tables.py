@@ -36,7 +36,7 @@ def _make_line(question: AskedQuestion) -> tuple[str, ...]:
         charge.analyst,
         charge.question[:SHORT_ID],
         _shorten(describe_subject(question)),
-        f"{charge.cells.size:,}",
+        f"{charge.cells.key_count:,}",
         write_epsilon(charge.epsilon_nano),
         write_epsilon(find_cost(question)),
         question.status,
@@ -84,7 +84,7 @@ def describe_reuse(question: AskedQuestion) -> str:
         news = (
             charge.path_continuation.shared_loss
             if question.spent is None
-            else question.spent.find_shared_part(charge).largest
+            else question.spent.find_shared_part(charge).largest_losses
         )
         paths = len(charge.path_continuation.paths)
         return f"{paths} noise path{'' if paths == 1 else 's'}, new {write_epsilon(news.epsilon_nano)}"
@@ -116,7 +116,7 @@ def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
         *_describe_wording(question),
         ("data version", family.version),
         ("protects", unit),
-        ("groups", f"{charge.cells.size:,}"),
+        ("groups", f"{charge.cells.key_count:,}"),
         ("worst case", _write_amounts(charge.epsilon_nano, charge.unit_epsilon_nano, unit=family.unit)),
         ("status", question.status),
     ]
@@ -162,7 +162,7 @@ def _list_losses(question: AskedQuestion, spent: Spent) -> Iterator[str]:
 def list_loss_levels(question: AskedQuestion, spent: Spent) -> list[tuple[int, int, tuple[str, ...]]]:
     """Return the distinct losses from the largest down, each with the number of its keys and the first few of them."""
     cells = question.charge.cells
-    losses = np.broadcast_to(spent.read_amounts(cells), cells.shape).reshape(-1)
+    losses = np.broadcast_to(spent.read_amounts(cells), cells.shape_by_column).reshape(-1)
     levels = []
     for loss, count in reversed(list(zip(*np.unique(losses, return_counts=True), strict=True))):
         places = islice(np.flatnonzero(losses == loss).tolist(), SHOWN_KEYS)
@@ -174,7 +174,7 @@ def _write_key(question: AskedQuestion, place: int) -> str:
     cells = question.charge.cells
     if not cells.columns:
         return "the whole table"
-    indices = np.unravel_index(place, cells.shape)
+    indices = np.unravel_index(place, cells.shape_by_column)
     return ", ".join(
         quote_in_row(values[int(index)]) for (_, values), index in zip(cells.columns, indices, strict=True)
     )
@@ -215,7 +215,7 @@ def make_published_document(one: Published) -> dict[str, Any]:
 def make_document(question: AskedQuestion) -> dict[str, Any]:
     """Return one question as a JSON document, with amounts in epsilon."""
     charge, family, spent = question.charge, question.charge.family, question.spent
-    most = question.largest_losses if spent is None else spent.largest
+    most = question.largest_losses if spent is None else spent.largest_losses
     found: dict[str, Any] = {
         "reservation": question.reservation,
         "reserved_at": question.asked_at.isoformat(),
@@ -229,7 +229,7 @@ def make_document(question: AskedQuestion) -> dict[str, Any]:
         "guarantee": None if question.wording is None else question.wording.guarantee,
         "data_version": family.version,
         "privacy_unit": family.unit,
-        "groups": charge.cells.size,
+        "groups": charge.cells.key_count,
         "status": question.status,
         "reads": question.read_reservation,
         "continues_paths": 0 if charge.path_continuation is None else len(charge.path_continuation.paths),

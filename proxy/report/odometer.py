@@ -299,7 +299,7 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
         epsilon_per_unit=budget.epsilon_per_unit,
         cap_delta=budget.delta,
         granted=len(ledger.owner.list_grants()),
-        published=tuple(_read_published(event) for event in ledger.owner.find_published()),
+        published=tuple(_read_published(event) for event in ledger.owner.find_publications()),
     )
 
 

@@ -80,7 +80,7 @@ def ask_once(
         return RequestResult(_answer(service, body, analyst, labels, today=_read_clock().date(), attempt=None)[0], {})
     lease = 2 * timedelta(milliseconds=service.catalog.statement_timeout_ms) + _MARGIN
     try:
-        begun = service.ledger.idempotency.begin(
+        begun = service.ledger.idempotency.begin_attempt(
             analyst.name, key.strip('"'), request=_identify_request(body), lease=lease, keep=timedelta(days=keep_days)
         )
     except OtherRequest:
@@ -139,14 +139,16 @@ def _answer_first(
     except Exception as error:
         refusal = error if isinstance(error, KeyholeError) else make_internal_error()
         with suppress(LedgerError):
-            service.ledger.idempotency.fail(attempt, response=_pack_document({"refusal": _make_document(refusal)}))
+            service.ledger.idempotency.store_refusal(
+                attempt, response=_pack_document({"refusal": _make_document(refusal)})
+            )
         raise
     own: dict[str, Any] = {} if reply.reservation is not None else {"keys": _digest(released)}
     if reply.labels is not None:
         own["labels"] = reply.labels.make_document()
     told = {"head": reply.head, "order": answers.write_order(reply.order), **own}
     try:
-        service.ledger.idempotency.end(attempt, response=_pack_document(told), answer=reply.reservation)
+        service.ledger.idempotency.store_response(attempt, response=_pack_document(told), answer=reply.reservation)
     except LedgerError:
         log.warning("an idempotency key was not ended")
     return reply

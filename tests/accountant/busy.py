@@ -35,7 +35,7 @@ def main() -> None:
             for _ in range(4):
                 ask(ledger, analyst, "path of both")
             if round_number % 2:
-                ledger.owner.prune("sales", "v1", by=analyst, why="to have it pruned")
+                ledger.owner.prune_paths("sales", "v1", by=analyst, why="to have it pruned")
             elif round_number % 4 == 2:
                 ledger.owner.open_window(by=analyst, why="to have one opened")
         print(round_number, flush=True)

@@ -80,13 +80,13 @@ def open_only(url: str) -> None:
     say("ready")
     sys.stdin.readline()
     with Ledger.open(url, clock=now) as ledger:
-        say("events", ledger.verify())
+        say("events", ledger.verify_everything())
 
 
 def watch(url: str, holder: str, looks: int) -> None:
     """Draw for a window of the parent's monitor and look at it, in a race with others, from the parent's word on."""
     with Ledger.open(url, clock=now) as ledger:
-        run = ledger.monitors.find("crowded")
+        run = ledger.monitors.find_newest_run("crowded")
         assert run is not None
         say("ready")
         sys.stdin.readline()
@@ -106,7 +106,7 @@ def watch(url: str, holder: str, looks: int) -> None:
 def draw(url: str) -> None:
     """Draw for a window of the parent's monitor, and wait to be killed before it is looked at."""
     with Ledger.open(url, clock=now) as ledger:
-        run = ledger.monitors.find("crowded")
+        run = ledger.monitors.find_newest_run("crowded")
         assert run is not None
         ledger.monitors.begin_window(run.run, 0, b"drawn by the dead")
         hold("drawn")

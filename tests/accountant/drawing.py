@@ -20,7 +20,7 @@ def uniform(epsilon_nano: int, *, unit: str) -> Spent:
 
 def losses(data: st.DataObject, charge: Charge, most: int) -> Spent:
     """Of every key at most so much, one by one or all alike."""
-    size, unit = charge.cells.size, charge.family.unit
+    size, unit = charge.cells.key_count, charge.family.unit
     drawn = data.draw(st.lists(st.integers(0, most), min_size=size, max_size=size))
     if data.draw(st.booleans()):
         return uniform(max(drawn), unit=unit)

@@ -55,7 +55,7 @@ def main() -> None:
             story["open"] = sorted(one.id for one in ledger.list_open_reservations()) == sorted(granted)
             story["left"] = ledger.find_headroom(charge(0), limits(10**6)).epsilon_nano
         story["granted"] = granted
-        story["events"] = ledger.verify()
+        story["events"] = ledger.verify_everything()
         ledger.commit(held, Spent.from_uniform(1, unit_epsilon_nano=0), b"answer")
         story["left afterwards"] = ledger.find_headroom(charge(0), limits(10**6)).epsilon_nano
     print(json.dumps(story))

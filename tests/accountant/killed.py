@@ -95,7 +95,9 @@ def prepared(ledger: Ledger, verb: str) -> Callable[[], object]:
         case "release":
             return partial(ledger.release, opened[0])
         case "settle" | "settle untouched":
-            return partial(owner.settle, opened[0].id, untouched=verb == "settle untouched", by="owner", why="died")
+            return partial(
+                owner.settle_reservation, opened[0].id, untouched=verb == "settle untouched", by="owner", why="died"
+            )
         case "read":
             asked = charge(NANO, analyst="bob", question="q2", shared=False)
             return partial(ledger.charge_reading, asked, CAPS, spent=per_key([NANO] * 3), answer=b"FR", reading=states)
@@ -106,17 +108,17 @@ def prepared(ledger: Ledger, verb: str) -> Callable[[], object]:
         case "open a window":
             return partial(owner.open_window, by="owner", why="a new year")
         case "prune":
-            return partial(owner.prune, "sales", "v1", by="owner", why="old")
+            return partial(owner.prune_paths, "sales", "v1", by="owner", why="old")
         case "grant":
             given = Grant(scope=BalanceScope.PER_PREDICATE, amount_nano=NANO, table=None, analyst=None)
-            return partial(owner.grant, given, by="owner", why="asked")
+            return partial(owner.write_grant, given, by="owner", why="asked")
         case _:
             return prepared_on_monitor(ledger, verb)
 
 
 def prepared_on_monitor(ledger: Ledger, verb: str) -> Callable[[], object]:
     """The same for the verbs of monitors."""
-    standing, monitors = ledger.monitors.find("crowded"), ledger.monitors
+    standing, monitors = ledger.monitors.find_newest_run("crowded"), ledger.monitors
     if standing is None:
         assert verb == "start a monitor"
         return partial(start, ledger)
@@ -132,7 +134,7 @@ def prepared_on_monitor(ledger: Ledger, verb: str) -> Callable[[], object]:
             looks = [look(first, 0, cleared=(2,)), look(second, cleared=(2,))]
             return partial(monitors.record_look, standing.run, looks, number=2, at=moment(2))
         case "end a monitor":
-            return partial(monitors.end, standing.run, by="owner", why="over")
+            return partial(monitors.end_run, standing.run, by="owner", why="over")
     raise ValueError(verb)
 
 
@@ -153,7 +155,7 @@ class Seen:
 
 def seen(ledger: Ledger) -> Seen:
     """Everything read again and compared with the fold, then what it says."""
-    events = ledger.verify()
+    events = ledger.verify_everything()
     stored = [ledger.find_answer(question, "v1", analyst="bob") for question in ("q1", "q2")]
     return Seen(
         events=events,

@@ -99,7 +99,7 @@ class ModelLedger:
             left[BalanceScope.PER_PREDICATE] = (cap - int(exact_loss(asked, shared).max()), cap)
             left[BalanceScope.PER_UNIT] = (500 - self.balance(shared), 500)
             rooms[BalanceScope.PER_UNIT] = UnitRoom(loss_of_unit(shared), 500, self.caps.delta)
-            left[BalanceScope.PER_TABLE] = (700 - sum(spent.largest.table_nano for _, spent in shared), 700)
+            left[BalanceScope.PER_TABLE] = (700 - sum(spent.largest_losses.table_nano for _, spent in shared), 700)
         if self.unit == "row":
             left = {scope: amounts for scope, amounts in left.items() if not scope.endswith("per_unit")}
         return _headroom(left, rooms, row=self.unit == "row", apart=self.caps.separates_analysts)

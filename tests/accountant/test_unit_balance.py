@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant import unit_balance
-from accountant.unit_balance import UnitLoss, UnitRoom, leaves_more
+from accountant.unit_balance import UnitLoss, UnitRoom, leaves_more_room
 from mechanisms.threshold.renyi import NO_CURVE, ORDERS, Curve, bound_curve, convert_to_epsilon
 from tests.accountant.examples import charge
 
@@ -33,7 +33,7 @@ def most_excess(kinds: tuple[tuple[int, Curve | None], ...], *, cap: float, step
     @cache
     def admitted(asked: tuple[int, ...]) -> tuple[int, ...]:
         here = room(asked)
-        return tuple(place for place, kind in enumerate(kinds) if here.find_needed(*kind) <= here.left_nano)
+        return tuple(place for place, kind in enumerate(kinds) if here.compute_needed_amount(*kind) <= here.left_nano)
 
     @cache
     def most(asked: tuple[int, ...], lost: int) -> float:
@@ -73,7 +73,7 @@ def test_as_many_fit_as_can_be_charged_one_after_the_other(
         loss = loss.add_question(*earlier)
     room = UnitRoom(loss, cap, 1e-5)
     # all of them together, since by curve the first may need more than the balance has for one alone
-    count = room.count_more(nano, form)
+    count = room.count_further_questions(nano, form)
     for more, fits in ((count, True), (count + 1, False)):
         together = UnitLoss(
             loss.pure_nano + more * nano,
@@ -88,7 +88,11 @@ def test_without_a_delta_a_balance_is_the_plain_sum() -> None:
     loss = UnitLoss(0).add_question(7, (1,) * len(ORDERS)).add_question(5, None)
     assert (loss.find_balance(None), loss.bound_odds_change(None)) == (12, 12)
     room = UnitRoom(loss, 20, None)
-    assert (room.left_nano, room.count_more(4, (1,) * len(ORDERS)), room.find_largest_by_curve(3)) == (8, 2, 0)
+    assert (room.left_nano, room.count_further_questions(4, (1,) * len(ORDERS)), room.find_largest_by_curve(3)) == (
+        8,
+        2,
+        0,
+    )
 
 
 def test_odds_that_may_move_either_way_fail_with_half_of_delta_in_each() -> None:
@@ -104,7 +108,7 @@ def test_a_curve_is_charged_only_where_it_leaves_more() -> None:
     room = UnitRoom(UnitLoss(0), 400 * SOME, 1e-9)
     asked = replace(charge(SOME, unit="patient"), renyi=bound_curve(SOME, groups=1))
     for at_most, more in ((None, True), (1, False), (0, False)):
-        assert leaves_more([(room, SOME)], asked, at_most=at_most) is more
+        assert leaves_more_room([(room, SOME)], asked, at_most=at_most) is more
 
 
 def test_a_smaller_delta_leaves_less_and_none_least() -> None:
@@ -120,6 +124,6 @@ def test_a_smaller_delta_leaves_less_and_none_least() -> None:
 def test_what_fits_by_curve_fits_whatever_its_noise() -> None:
     room = UnitRoom(UnitLoss(NANO), 8 * NANO, 1e-9)
     found = room.find_largest_by_curve(52)
-    assert room.find_needed(52 * found, bound_curve(found, groups=52)) <= room.left_nano
+    assert room.compute_needed_amount(52 * found, bound_curve(found, groups=52)) <= room.left_nano
     beyond = found + 200_000
-    assert room.find_needed(52 * beyond, bound_curve(beyond, groups=52)) > room.left_nano
+    assert room.compute_needed_amount(52 * beyond, bound_curve(beyond, groups=52)) > room.left_nano

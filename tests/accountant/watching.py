@@ -42,7 +42,7 @@ def start(
     anew: bool = False,
 ) -> MonitorRun:
     charged = horizon() if charged is None else charged
-    return ledger.monitors.start(
+    return ledger.monitors.start_run(
         monitor, charged, caps, windows=windows, fingerprint=charged.question, wording=None, is_restarted=anew, **BY
     )
 

@@ -18,7 +18,7 @@ from accountant.store import schema, store
 from accountant.store.deadline import limit_waits
 
 _LONGEST_S = 600.0
-_migrate = schema._upgrade
+_migrate = schema._upgrade_schema
 _make_engine = store._make_engine
 _postgres_script: list[str] = []
 

@@ -161,15 +161,15 @@ class Watch:
 
     def pause(self, why: str) -> None:
         """As its owner."""
-        self.service.ledger.monitors.pause(self.run.run, by="the owner", why=why)
+        self.service.ledger.monitors.pause_run(self.run.run, by="the owner", why=why)
 
     def resume(self) -> None:
         """As its owner."""
-        self.service.ledger.monitors.resume(self.run.run, by="the owner", why="on again")
+        self.service.ledger.monitors.resume_run(self.run.run, by="the owner", why="on again")
 
     def end(self, why: str) -> None:
         """As its owner."""
-        self.service.ledger.monitors.end(self.run.run, by="the owner", why=why)
+        self.service.ledger.monitors.end_run(self.run.run, by="the owner", why=why)
 
 
 def start(service: Service, name: str) -> Watch:
@@ -199,7 +199,7 @@ def start(service: Service, name: str) -> Watch:
         unit_epsilon_nano=0,
         shared=True,
     )
-    run = service.ledger.monitors.start(
+    run = service.ledger.monitors.start_run(
         name,
         charge,
         find_limits(service.catalog, OWNER),

@@ -49,7 +49,7 @@ class House:
     @property
     def events(self) -> int:
         """How many events the ledger has, those that were not seen before read anew; its end verifies all of them."""
-        number, _ = self.service.ledger.owner.find_newest()
+        number, _ = self.service.ledger.owner.find_newest_event()
         return number
 
     def most_spent(self, table: str) -> float:
@@ -175,7 +175,7 @@ def opened(policy: Path) -> Iterator[House]:
     with Service.open(policy) as service:
         with serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
             yield House(policy, service, addresses)
-        service.ledger.verify()
+        service.ledger.verify_everything()
 
 
 @contextmanager

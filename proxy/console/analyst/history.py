@@ -77,7 +77,7 @@ def _describe(one: AskedQuestion, stored: dict[str, str], *, repeats: bool) -> d
         "table": charge.family.table,
         "text": text,
         "guarantee": None if wording is None else wording.guarantee,
-        "groups": f"{charge.cells.size:,}",
+        "groups": f"{charge.cells.key_count:,}",
         "group": f"{charge.epsilon_nano / NANO:.4f}",
         "unit": unit,
         "state": state,

@@ -129,10 +129,10 @@ def _answer_waiting(service: Service, fields: Fields) -> str:
     owner, short = service.ledger.owner, question[:SHORT_ID]
     match fields.get("decision"):
         case "approve":
-            new = owner.approve(question, by=BY, why=why)
+            new = owner.approve_question(question, by=BY, why=why)
             return f"Question {short} {'is approved' if new else 'was approved before'}: it may be asked now."
         case "decline":
-            waited = owner.decline(question, by=BY, why=why)
+            waited = owner.decline_question(question, by=BY, why=why)
             became = "is declined" if waited else "does not wait any more"
             return f"Question {short} {became}. Whoever asks it reads why; asked again, it waits again."
     raise Mistyped("decision", "approve or decline")
@@ -150,7 +150,7 @@ def _grant(service: Service, fields: Fields) -> str:
     why = _read_reason(fields)
     table, analyst = fields.get("table") or None, fields.get("analyst") or None
     given = make_grant(service.policy, epsilon, cap=cap, table=table, analyst=analyst)
-    identity = service.ledger.owner.grant(given, by=BY, why=why, once=_read_once_code(fields))
+    identity = service.ledger.owner.write_grant(given, by=BY, why=why, once=_read_once_code(fields))
     return f"Granted {describe_grant(given)}. Its id is {identity[:SHORT_ID]}."
 
 
@@ -158,7 +158,7 @@ def _revoke(service: Service, fields: Fields) -> str:
     identity, why = fields.get("id", ""), _read_reason(fields)
     if identity not in service.ledger.owner.list_grants():
         return "That grant is not in force, so there is nothing to revoke."
-    service.ledger.owner.revoke(identity, by=BY, why=why)
+    service.ledger.owner.revoke_grant(identity, by=BY, why=why)
     return f"The grant {make_visible(identity[:SHORT_ID])} is revoked. What was spent within it stays spent."
 
 
@@ -179,7 +179,7 @@ def _read_once_code(fields: Fields) -> str:
 
 def _change_monitor(labels: LabelReader | None, service: Service, fields: Fields) -> str:
     name, why, change = fields.get("name", ""), _read_reason(fields), fields.get("change", "")
-    run = service.ledger.monitors.find(name)
+    run = service.ledger.monitors.find_newest_run(name)
     state = None if run is None else run.state
     if change in _LEADS_TO and state in _LEADS_TO[change]:
         return f"{make_visible(name)} is {state} already: nothing was done."

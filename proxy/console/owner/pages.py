@@ -82,7 +82,7 @@ def _add_overview(router: APIRouter, parts: ConsoleParts) -> None:
             report = service.report_balances(None)
             ledger = service.ledger
             newest = ledger.read_page(analyst=None, before=None, limit=_NEWEST, only_open=False)
-            number, last = ledger.owner.find_newest()
+            number, last = ledger.owner.find_newest_event()
             return render_page(
                 request,
                 "owner/overview.html",

@@ -66,10 +66,10 @@ class QuestionInFull:
 def list_waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
     """Yield one row for each waiting question of all analysts, newest first."""
     together: dict[str, list[WaitingQuestion]] = {}
-    for one in ledger.owner.find_waiting():
+    for one in ledger.owner.find_waiting_questions():
         together.setdefault(one.question, []).append(one)
     for question, asked in together.items():
-        newest, declined = asked[0], ledger.find_declined(question)
+        newest, declined = asked[0], ledger.find_decline_reason(question)
         yield WaitingRow(
             question=question,
             analysts=", ".join(make_visible(name) for name in sorted({one.analyst for one in asked})),
@@ -90,7 +90,7 @@ def list_question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
             at=one.asked_at.isoformat(sep=" ", timespec="seconds"),
             analyst=make_visible(one.charge.analyst),
             about=make_visible(describe_subject(one)),
-            groups=f"{one.charge.cells.size:,}",
+            groups=f"{one.charge.cells.key_count:,}",
             worst=write_epsilon(one.charge.epsilon_nano),
             cost=write_epsilon(find_cost(one)),
             status=one.status,

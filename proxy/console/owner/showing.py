@@ -141,7 +141,7 @@ def _describe_alert(alert: AlertNotice) -> tuple[str, str, str, str]:
 
 def show_ledger(request: Request, service: Service, result: DecisionResult) -> Response:
     """Return the page of the ledger's last event and of all owner decisions."""
-    number, newest = service.ledger.owner.find_newest()
+    number, newest = service.ledger.owner.find_newest_event()
     rows = tuple(list_decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
     values = {"decided": rows, "most": SHOWN_DECISIONS, "commands": tuple(list_ledger_commands(service))}
     return _render_page(request, "ledger", result, number=number, newest=newest, **values)

@@ -54,7 +54,7 @@ def find_question_balance(service: Service, claim: Claim) -> QuestionBalance:
     room = _find_room(service, claim)
     stored = _find_stored(service, claim)
     rooms: dict[tuple[PathState, ...], Headroom] = {}
-    admitted = room.admits(claim.charge)
+    admitted = room.admits_charge(claim.charge)
     least = max(_find_least(room, claim), convert_to_nano(plan.worst_case_epsilon) if admitted else 0)
     epsilon = max(least, 0) / NANO
     wanted = settings.allows_reuse(claim.asked.settings)
@@ -79,10 +79,10 @@ def find_question_balance(service: Service, claim: Claim) -> QuestionBalance:
             return None
         if not (found.is_revealed or found.is_continued):
             return None
-        read = found.is_revealed and room.admits(found.reading_claim.charge)
+        read = found.is_revealed and room.admits_charge(found.reading_claim.charge)
         if found.path_states not in rooms:  # continuing paths may end refunds that what is left counts on
             rooms[found.path_states] = _find_room(service, found.claim)
-        goes_on = found.is_continued and rooms[found.path_states].admits(found.claim.charge)
+        goes_on = found.is_continued and rooms[found.path_states].admits_charge(found.claim.charge)
         return found.describe_noise(is_revealed=found.is_revealed, fits=read or goes_on)
 
     def is_affordable(question: Question, calibration: Calibration) -> bool:
@@ -119,7 +119,7 @@ def _find_stored(service: Service, claim: Claim) -> StoredPayment | None:
     except LedgerError:
         raise report_unavailable_ledger() from None
     payment = make_payment(claim, reading, own, new_noise_room=new_noise_room)
-    return StoredPayment(payment=payment, is_affordable=own.admits(reading))
+    return StoredPayment(payment=payment, is_affordable=own.admits_charge(reading))
 
 
 def _find_room(service: Service, claim: Claim) -> Headroom:
@@ -132,7 +132,7 @@ def _find_room(service: Service, claim: Claim) -> Headroom:
 def _find_least(room: Headroom, claim: Claim) -> int:
     """Return the largest worst-case loss of a group, in 1e-9 epsilon, that the balances still cover."""
     plan = claim.plan
-    return room.find_largest(
+    return room.find_largest_epsilon(
         count_groups_of_unit(plan), in_cell=count_losses_in_cell(plan), uses_curve=claim.charge.renyi is not None
     )
 

@@ -54,7 +54,7 @@ class World:
 
     def exact(self, asked: Charge, paid: list[tuple[Charge, NanoArray]]) -> NanoArray:
         """The loss of the record in each key that lost most; -1 in keys that no record can be in."""
-        most = np.full(asked.cells.shape, -1, dtype=np.int64)
+        most = np.full(asked.cells.shape_by_column, -1, dtype=np.int64)
         for course in self.courses:
             key = place(asked, course)
             if key is not None:
@@ -116,8 +116,8 @@ def add(account: Account, asked: Charge, amounts: NanoArray) -> None:
 
 
 def losses(drawn: random.Random, asked: Charge) -> NanoArray:
-    some = [drawn.randint(0, 100) for _ in range(asked.cells.size)]
-    return np.array(some, dtype=np.int64).reshape(asked.cells.shape)
+    some = [drawn.randint(0, 100) for _ in range(asked.cells.key_count)]
+    return np.array(some, dtype=np.int64).reshape(asked.cells.shape_by_column)
 
 
 @pytest.mark.parametrize("seed", range(rounds(60, quick=8)))

@@ -111,7 +111,7 @@ class BruteForce:
 
     def add(self, asked: Charge, amount: int | np.ndarray) -> None:
         places, keys = self.world.places(asked)
-        losses = np.broadcast_to(amount, asked.cells.shape).transpose(np.argsort(keys))
+        losses = np.broadcast_to(amount, asked.cells.shape_by_column).transpose(np.argsort(keys))
         shape = [len(at) if axis in keys else 1 for axis, at in enumerate(places)]
         self.grid[np.ix_(*places)] += losses.reshape(shape)
 
@@ -143,7 +143,7 @@ def paid(world: World, *, seed: int, questions: int, most_columns: int) -> tuple
             case "per key":
                 # a progressive test stops at one of its rates
                 rates = [STEP * (asked.epsilon_nano // STEP >> look) for look in range(4)]
-                losses = drawn.choices(rates, k=asked.cells.size)
+                losses = drawn.choices(rates, k=asked.cells.key_count)
                 spent = Spent.from_keys(losses, unit_epsilon_nano=0 if world.unit == "row" else max(losses))
                 events.append(Committed(reservation, now(), spent, None, None))
         exact.add(asked, spent.read_amounts(asked.cells))
@@ -185,7 +185,7 @@ def test_what_is_kept_of_other_versions_never_grows_stale(name: str) -> None:
     balances = Balances()
     drawn = random.Random(32)
     for event in events:
-        balances.apply(event)
+        balances.apply_event(event)
         asked = world.question(drawn, most_columns=3)
         for account in (balances.shared, balances.make_known_account("ann"), balances.make_known_account("bob")):
             found = account.bound_losses(asked.family, asked.cells)
@@ -278,7 +278,7 @@ def losses_of(record: dict[str, str], events: list[Event]) -> list[int]:
             case Committed(reservation=reservation, spent=spent) if reservation in charges:
                 cells = charges[reservation].cells
                 key = tuple(values.index(record[column]) for column, values in cells.columns)
-                losses[reservation] = int(np.broadcast_to(spent.read_amounts(cells), cells.shape)[key])
+                losses[reservation] = int(np.broadcast_to(spent.read_amounts(cells), cells.shape_by_column)[key])
             case Released(reservation=reservation):
                 losses.pop(reservation, None)
     return [loss for loss in losses.values() if loss]

@@ -138,7 +138,7 @@ class World:
     def __init__(self, charge: Charge, axis: WindowAxis | None, data: st.DataObject) -> None:
         self.charge, self.axis, self.data = charge, axis, data
         self.balances, self.runs, self._names = Balances(), list[ByHand](), count()
-        self.balances.apply(Reserved("open", now(), question_beside(charge)))
+        self.balances.apply_event(Reserved("open", now(), question_beside(charge)))
         self.start()
 
     @property
@@ -148,8 +148,10 @@ class World:
     def start(self) -> None:
         anew = self.data.draw(st.booleans())
         self.runs.append(ByHand(self.charge, self.axis, anew=anew))
-        self.balances.apply(Reserved(self.name, now(), self.charge))
-        self.balances.apply(MonitorStarted(self.name, now(), "crowded", "m1", self.axis, "kim", "x", is_restarted=anew))
+        self.balances.apply_event(Reserved(self.name, now(), self.charge))
+        self.balances.apply_event(
+            MonitorStarted(self.name, now(), "crowded", "m1", self.axis, "kim", "x", is_restarted=anew)
+        )
 
     def take(self, step: str) -> None:
         """One step, where it can be taken now."""
@@ -163,9 +165,9 @@ class World:
             case "close" if run.standing and opened:
                 self.close(run, opened[0])
             case "pause" if state == "running":
-                self.balances.apply(MonitorPaused(f"p{next(self._names)}", now(), self.name, "kim", "x"))
+                self.balances.apply_event(MonitorPaused(f"p{next(self._names)}", now(), self.name, "kim", "x"))
             case "resume" if state == "paused":
-                self.balances.apply(MonitorResumed(f"p{next(self._names)}", now(), self.name, "kim", "x"))
+                self.balances.apply_event(MonitorResumed(f"p{next(self._names)}", now(), self.name, "kim", "x"))
             case "end" if run.standing:
                 self.end(run)
             case "read":
@@ -177,13 +179,13 @@ class World:
         begun = set[int]().union(*(one.begun for one in ([run] if run.anew else self.runs)))
         if len(begun) < len(DAYS):
             window = self.data.draw(st.sampled_from(sorted(set(range(len(DAYS))) - begun)))
-            self.balances.apply(MonitorWindowBegun(self.name, now(), window, "digest"))
+            self.balances.apply_event(MonitorWindowBegun(self.name, now(), window, "digest"))
             run.begun.add(window)
 
     def look(self, opened: list[int]) -> None:
         account = self.balances.monitors.runs[self.name]
         looks = tuple(LookOfWindow(one, account.open_windows[one].look + 1, "another", (0,), (1, 2)) for one in opened)
-        self.balances.apply(MonitorLooked(self.name, now(), account.last_look + 2, "", looks))
+        self.balances.apply_event(MonitorLooked(self.name, now(), account.last_look + 2, "", looks))
 
     def close(self, run: ByHand, window: int) -> None:
         losses, spent = None, None
@@ -193,22 +195,22 @@ class World:
             spent = Spent.from_keys(losses, unit_epsilon_nano=0)
             if len(set(losses)) == 1:
                 spent = Spent.from_uniform(losses[0], unit_epsilon_nano=0)
-        self.balances.apply(MonitorWindowClosed(self.name, now(), window, spent))
+        self.balances.apply_event(MonitorWindowClosed(self.name, now(), window, spent))
         run.closed[window] = losses
 
     def end(self, run: ByHand) -> None:
         run.standing = False
         most = int(run.cells(public=False, early=False).max())
         unit = 0 if self.charge.family.unit == "row" else run.unit(public=False)
-        self.balances.apply(MonitorEnded(self.name, now(), Amounts(most, unit), "kim", "x"))
+        self.balances.apply_event(MonitorEnded(self.name, now(), Amounts(most, unit), "kim", "x"))
 
     def read(self, run: ByHand) -> None:
         reader = self.data.draw(st.sampled_from(READERS))
         if reader not in run.readers:
             reading = f"read {next(self._names)}"
-            self.balances.apply(Reserved(reading, now(), replace(self.charge, analyst=reader, shared=False)))
-            cost = all_of(self.charge) if run.standing else self.balances.monitors.runs[self.name].find_spent()
-            self.balances.apply(Committed(reading, now(), cost, None, self.name))
+            self.balances.apply_event(Reserved(reading, now(), replace(self.charge, analyst=reader, shared=False)))
+            cost = all_of(self.charge) if run.standing else self.balances.monitors.runs[self.name].compute_spent_loss()
+            self.balances.apply_event(Committed(reading, now(), cost, None, self.name))
             run.readers.add(reader)
 
 
@@ -255,9 +257,9 @@ def test_events_that_no_verb_writes_are_not_folded() -> None:
     ):
         balances = Balances()
         for one in begun:
-            balances.apply(one)
+            balances.apply_event(one)
         with pytest.raises(LedgerUnavailable):
-            balances.apply(event)
+            balances.apply_event(event)
 
 
 def test_a_unit_loses_what_its_largest_cells_lost() -> None:
@@ -265,10 +267,10 @@ def test_a_unit_loses_what_its_largest_cells_lost() -> None:
     for unit_nano, groups in ((2 * EPSILON, 2), (2 * EPSILON - 1, 2), (2 * EPSILON + 30, 3), (EPSILON, 1)):
         charge = replace(horizon(EPSILON, unit="person"), unit_epsilon_nano=unit_nano)
         balances = Balances()
-        balances.apply(Reserved("r", now(), charge))
-        balances.apply(MonitorStarted("r", now(), "crowded", "m1", BY_DAY, "kim", "x"))
+        balances.apply_event(Reserved("r", now(), charge))
+        balances.apply_event(MonitorStarted("r", now(), "crowded", "m1", BY_DAY, "kim", "x"))
         account = balances.monitors.runs["r"]
         lost = np.arange(12).reshape(SHAPE)
-        assert account.find_largest(lost) == Amounts(11, sum(range(12 - groups, 12)))
-        assert account.find_largest(EPSILON) == Amounts(EPSILON, unit_nano)
-        assert account.find_largest(0) == Amounts(0, 0)
+        assert account.find_largest_losses(lost) == Amounts(11, sum(range(12 - groups, 12)))
+        assert account.find_largest_losses(EPSILON) == Amounts(EPSILON, unit_nano)
+        assert account.find_largest_losses(0) == Amounts(0, 0)

@@ -47,7 +47,7 @@ def test_a_path_is_found_as_it_was_committed_on_its_version_alone(ledger: Ledger
     assert (found.body, found.is_taken, found.questions, found.state) == (b"values", False, 1, state)
     assert ledger.find_paths(["sum of amount"], "v2") == {}
     assert "values" not in repr(found)
-    assert ledger.verify() == 2
+    assert ledger.verify_everything() == 2
 
 
 def test_a_continuing_question_charges_everybody_the_difference_and_its_analyst_in_full(ledger: Ledger) -> None:
@@ -63,7 +63,7 @@ def test_a_continuing_question_charges_everybody_the_difference_and_its_analyst_
     (found,) = ledger.find_paths(PATHS, "v1").values()
     assert (found.body, found.questions) == (b"more values", 2)
     assert found.state != state
-    assert ledger.verify() == 4
+    assert ledger.verify_everything() == 4
 
 
 def test_each_balance_is_compared_with_its_own_amount(ledger: Ledger) -> None:
@@ -79,12 +79,12 @@ def test_each_balance_is_compared_with_its_own_amount(ledger: Ledger) -> None:
         with pytest.raises(OverBudget) as refusal:
             ledger.reserve(asked, caps)
         assert (refusal.value.scope, refusal.value.needed_nano) == (scope, needed)
-        assert not ledger.find_headroom(asked, caps).admits(asked)
+        assert not ledger.find_headroom(asked, caps).admits_charge(asked)
     with pytest.raises(OverBudget) as refusal:
         ledger.reserve(asked, limits(3 * NANO - 1, apart=True))
     assert refusal.value.needed_nano == NANO
     caps = limits(3 * NANO, apart=True, analyst_per_predicate=3 * NANO)
-    assert ledger.find_headroom(asked, caps).admits(asked)
+    assert ledger.find_headroom(asked, caps).admits_charge(asked)
     ledger.reserve(asked, caps)
 
 
@@ -94,11 +94,11 @@ def test_only_one_question_continues_a_path_and_only_its_newest_state(ledger_url
         caps = limits(20 * NANO)
         reservation = ledger.reserve(sharper(state), caps)
         assert other.find_paths(PATHS, "v1")["sum of amount"].is_taken
-        events = ledger.verify()
+        events = ledger.verify_everything()
         for wrong in (state, replace(state, reservation=reservation.id), replace(state, identity="count")):
             with pytest.raises(PathTaken):
                 other.reserve(sharper(wrong), caps)
-        assert other.verify() == events
+        assert other.verify_everything() == events
         ledger.release(reservation)
         again = other.reserve(sharper(state), caps)
         other.commit(again, per_key([3 * NANO] * 3, fresh=[2 * NANO] * 3), None, paths=PATHS)
@@ -112,19 +112,19 @@ def test_a_dead_question_leaves_its_path_to_the_owner(ledger: Ledger) -> None:
     caps = limits(20 * NANO)
     state = drawn(ledger, losses=[NANO] * 3)
     dead = ledger.reserve(sharper(state), caps)
-    ledger.owner.settle(dead.id, untouched=True, by="owner", why="power cut before the source was read")
+    ledger.owner.settle_reservation(dead.id, untouched=True, by="owner", why="power cut before the source was read")
     dead = ledger.reserve(sharper(state), caps)
-    ledger.owner.settle(dead.id, untouched=False, by="owner", why="killed")
+    ledger.owner.settle_reservation(dead.id, untouched=False, by="owner", why="killed")
     assert ledger.find_paths(PATHS, "v1") == {}
     with pytest.raises(PathTaken):
         ledger.reserve(sharper(state), caps)
     assert spent_on(ledger, caps) == (4 * NANO,) * 3
     for untouched in (True, False):
         with pytest.raises(LedgerMisuse):
-            ledger.owner.settle(dead.id, untouched=untouched, by="owner", why="again")
+            ledger.owner.settle_reservation(dead.id, untouched=untouched, by="owner", why="again")
     with pytest.raises(LedgerMisuse):
         ledger.commit(dead, per_key([0] * 3, fresh=[0] * 3), None)
-    assert ledger.verify() == 6
+    assert ledger.verify_everything() == 6
 
 
 def test_a_path_that_was_continued_and_not_kept_is_gone(ledger: Ledger) -> None:
@@ -133,7 +133,7 @@ def test_a_path_that_was_continued_and_not_kept_is_gone(ledger: Ledger) -> None:
         reservation = ledger.reserve(sharper(drawn(ledger, losses=[NANO] * 3)), caps)
         ledger.commit(reservation, per_key([NANO] * 3, fresh=[0] * 3), None, paths=kept)
         assert ledger.find_paths(PATHS, "v1") == {}
-    assert ledger.verify() == 8
+    assert ledger.verify_everything() == 8
 
 
 def test_a_commit_covers_own_and_fresh_losses_each_by_its_own_amount(ledger: Ledger) -> None:
@@ -173,7 +173,7 @@ def test_reading_a_path_charges_the_reader_alone_and_stores_an_answer(ledger: Le
     ledger.charge_reader(hers.make_reading_charge("ann"), limits(), answer=hers)
     assert spent_on(ledger, caps, "ann") == (2 * NANO, 2 * NANO, NANO)
     assert spent_on(ledger, caps) == (NANO,) * 3
-    assert ledger.verify() == 6
+    assert ledger.verify_everything() == 6
 
 
 def test_values_can_be_read_while_another_question_continues_the_path(ledger: Ledger) -> None:
@@ -183,7 +183,7 @@ def test_values_can_be_read_while_another_question_continues_the_path(ledger: Le
     ledger.charge_reading(asked, limits(), spent=all_of(asked), answer=b"FR", reading=(state,))
     ledger.commit(reservation, per_key([3 * NANO] * 3, fresh=[2 * NANO] * 3), None, paths=PATHS)
     ledger.charge_reading(replace(asked, question="q4"), limits(), spent=all_of(asked), answer=b"FR", reading=(state,))
-    assert ledger.verify() == 8
+    assert ledger.verify_everything() == 8
 
 
 def known_left(ledger: Ledger, analyst: str) -> BalanceRoom:
@@ -223,12 +223,12 @@ def test_a_refund_that_was_spent_elsewhere_does_not_pay_for_going_on(ledger: Led
     state = ledger.find_paths(["f"], "v1")["f"].state
     on = continuing(state, shared=3 * NANO // 2, known=0, unit=unit)
     third = charge(2 * NANO, question="f2", analyst="ada", continuing=on, unit=unit)
-    assert not ledger.find_headroom(third, caps).admits(third)
+    assert not ledger.find_headroom(third, caps).admits_charge(third)
     with pytest.raises(OverBudget) as refused:
         ledger.reserve(third, caps)
     assert refused.value.scope is BalanceScope.PER_PREDICATE
     wider = limits(7 * NANO // 2, apart=True)
-    assert ledger.find_headroom(third, wider).admits(third)
+    assert ledger.find_headroom(third, wider).admits_charge(third)
     fresh = per_key([2 * NANO] * 3, fresh=[3 * NANO // 2] * 3, unit=unit)
     ledger.commit(ledger.reserve(third, wider), fresh, b"x", paths={"f": b"y2"})
     (family,) = ledger.report_balances(wider).families
@@ -279,9 +279,9 @@ def test_the_database_lets_paths_go_only_with_their_pruned_version(ledger_url: s
                 connection.execute(sa.text(statement))
         (sizes,) = ledger.owner.measure_paths()
         assert (sizes.table, sizes.version, sizes.state_count, sizes.size_bytes) == ("sales", "v1", 1, 6)
-        ledger.owner.prune("sales", "v2", by="owner", why="old")
+        ledger.owner.prune_paths("sales", "v2", by="owner", why="old")
         assert len(ledger.find_paths(PATHS, "v1")) == 1
-        ledger.owner.prune("sales", "v1", by="owner", why="old")
+        ledger.owner.prune_paths("sales", "v1", by="owner", why="old")
         assert ledger.find_paths(PATHS, "v1") == {}
         assert ledger.owner.measure_paths() == ()
         with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):
@@ -289,10 +289,10 @@ def test_the_database_lets_paths_go_only_with_their_pruned_version(ledger_url: s
         drawn(ledger, losses=[NANO] * 3)
         with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):
             connection.execute(sa.text("DELETE FROM paths"))
-        ledger.owner.prune("sales", "v1", by="owner", why="old")
+        ledger.owner.prune_paths("sales", "v1", by="owner", why="old")
         assert ledger.owner.measure_paths() == ()
         engine.dispose()
-        assert ledger.verify() == 7
+        assert ledger.verify_everything() == 7
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_changed_and_missing_paths_are_found_out(tmp_path: object, change: str) 
             connection.execute(sa.text(change))
         engine.dispose()
         with pytest.raises(LedgerUnavailable):
-            ledger.verify()
+            ledger.verify_everything()
 
 
 def unit_charge(own: int, *, analyst: str, question: str, news: PathContinuation | None = None) -> Charge:
@@ -355,10 +355,10 @@ def test_no_account_is_ever_below_what_a_path_told(line: list[tuple[str, int, li
         if reserved is not None:
             worst = int((np.maximum(reached, top) - reached).max())
             news = continuing(reserved, shared=worst, known=max(0, top - top_before))
-        balances.apply(Reserved(identity, now(), charge(top, analyst=analyst, continuing=news)))
+        balances.apply_event(Reserved(identity, now(), charge(top, analyst=analyst, continuing=news)))
         assert_covers(balances, reached, told)
         spent = per_key(goes_to, fresh=None if news is None else (ends - reached).tolist())
-        balances.apply(Committed(identity, now(), spent, None, None, paths=(("sum", "digest"),)))
+        balances.apply_event(Committed(identity, now(), spent, None, None, paths=(("sum", "digest"),)))
         reached, top_before = ends, max(top_before, top)
         told[analyst] = np.maximum(told[analyst], goes_to)
         reserved = PathState("sum", "v1", identity)

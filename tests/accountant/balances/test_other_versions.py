@@ -50,7 +50,7 @@ def histories(draw: st.DrawFn) -> list[Step]:
     steps = []
     for number in range(draw(st.integers(1, 14))):
         charged = draw(charges(early if number < 7 else COLUMNS))
-        size = charged.cells.size
+        size = charged.cells.key_count
         losses = draw(st.lists(st.integers(0, charged.epsilon_nano), min_size=size, max_size=size))
         steps.append(Step(charged, Spent.from_keys(losses, unit_epsilon_nano=0), draw(charges(COLUMNS))))
     return steps
@@ -81,9 +81,9 @@ class BruteForce:
 
     def largest(self, asked: Charge) -> NanoArray:
         """For each key, the loss of the record in it that has lost most."""
-        largest = np.zeros(asked.cells.size + 1, dtype=np.int64)
+        largest = np.zeros(asked.cells.key_count + 1, dtype=np.int64)
         np.maximum.at(largest, self.keys_of(asked), self.loss)
-        return largest[:-1].reshape(asked.cells.shape)
+        return largest[:-1].reshape(asked.cells.shape_by_column)
 
 
 def in_one_go(sums: Mapping[Partition, Sums], asked: Charge) -> NanoArray:
@@ -100,10 +100,10 @@ def test_what_is_kept_is_exact_whenever_versions_are_charged_and_asked(most_kept
     for step in steps:
         amounts = step.spent.read_amounts(step.charged.cells)
         account.add(step.charged, AccountChange.from_losses(step.charged, before=NOTHING_SPENT, after=step.spent))
-        exact.add(step.charged, np.broadcast_to(amounts, step.charged.cells.shape))
+        exact.add(step.charged, np.broadcast_to(amounts, step.charged.cells.shape_by_column))
         family, cells = step.asked.family, step.asked.cells
         sums = account.tables["sales"]
-        here, rest = elsewhere.split(sums, account.change_counts["sales"], name_moving_version(family.version))
+        here, rest = elsewhere.split_versions(sums, account.change_counts["sales"], name_moving_version(family.version))
         true = exact.largest(step.asked)
         np.testing.assert_array_equal(bound_cell_losses(here, make_partition(family), cells, rest=rest), true)
         np.testing.assert_array_equal(in_one_go(sums, step.asked), true)
@@ -119,11 +119,11 @@ def test_an_analyst_s_own_refunds_are_seen_in_every_version(steps: list[Step]) -
         charged = step.charged
         worst = Spent.from_uniform(charged.epsilon_nano, unit_epsilon_nano=0)
         known.worst_case.add(charged, AccountChange.from_losses(charged, before=NOTHING_SPENT, after=worst))
-        exact.add(charged, np.full(charged.cells.shape, charged.epsilon_nano))
+        exact.add(charged, np.full(charged.cells.shape_by_column, charged.epsilon_nano))
         for back in (None, AccountChange.from_losses(charged, before=step.spent, after=worst)):
             if back is not None:
                 known.refunds.add(charged, back)
-                exact.add(charged, -np.broadcast_to(back.amounts, charged.cells.shape))
+                exact.add(charged, -np.broadcast_to(back.amounts, charged.cells.shape_by_column))
             found = known.bound_losses(step.asked.family, step.asked.cells)
             np.testing.assert_array_equal(found, exact.largest(step.asked))
             whole, less = known.worst_case.tables["sales"], known.refunds.tables.get("sales", {})
@@ -160,7 +160,7 @@ def test_a_version_charged_after_its_own_part_was_dropped_is_counted_with_the_ch
     def lost(version: str) -> list[int]:
         asked = charge(0, keys=Cells((("a", ("1", "2", "3")),)), version=version, immutable=IMMUTABLE)
         sums = account.tables["sales"]
-        here, rest = elsewhere.split(sums, account.change_counts["sales"], name_moving_version(version))
+        here, rest = elsewhere.split_versions(sums, account.change_counts["sales"], name_moving_version(version))
         return [int(nano) for nano in bound_cell_losses(here, make_partition(asked.family), asked.cells, rest=rest)]
 
     for version, amount in (("v1", 1), ("v2", 10)):
@@ -183,7 +183,7 @@ def test_many_versions_come_to_tables_over_what_never_moves() -> None:
             spent = Spent.from_uniform(10, unit_epsilon_nano=0)
             account.add(one, AccountChange.from_losses(one, before=NOTHING_SPENT, after=spent))
     sums, changes = account.tables["sales"], account.change_counts["sales"]
-    here, rest = OtherVersions().split(sums, changes, name_moving_version("v39"))
+    here, rest = OtherVersions().split_versions(sums, changes, name_moving_version("v39"))
     assert len(sums) == 80
     assert len(here) == 2
     assert [table.array.size for table in rest.sums_by_partition.values()] == [4]

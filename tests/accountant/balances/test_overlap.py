@@ -74,14 +74,14 @@ def touched_keys(asked: Charge, record: Trajectory) -> list[tuple[int, ...]]:
 
 def exact_loss(asked: Charge, paid: list[tuple[Charge, Spent]]) -> np.ndarray:
     """For each key of `asked`, the largest loss of any record in it."""
-    worst = np.zeros(asked.cells.shape, dtype=np.int64)
+    worst = np.zeros(asked.cells.shape_by_column, dtype=np.int64)
     for record in trajectories(asked.family.unit):
         keys = touched_keys(asked, record)
         if not keys:
             continue
         loss = 0
         for other, spent in paid:
-            amounts = np.broadcast_to(spent.read_amounts(other.cells), other.cells.shape)
+            amounts = np.broadcast_to(spent.read_amounts(other.cells), other.cells.shape_by_column)
             loss += max((int(amounts[key]) for key in touched_keys(other, record)), default=0)
         for key in keys:
             worst[key] = max(worst[key], loss)
@@ -106,7 +106,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[Event], list[tuple[Charge, Spent]],
                 spent = Spent.from_uniform(less, unit_epsilon_nano=0 if unit == "row" else less)
                 events.append(Committed(str(index), now(), spent, None, None))
             case "per key":
-                size = asked.cells.size
+                size = asked.cells.key_count
                 losses = draw(st.lists(st.integers(0, asked.epsilon_nano), min_size=size, max_size=size))
                 spent = Spent.from_keys(losses, unit_epsilon_nano=0 if unit == "row" else max(losses))
                 events.append(Committed(str(index), now(), spent, None, None))
@@ -157,7 +157,7 @@ def test_per_family_sums_add_up_to_what_is_charged(
     assert families is not None
     total: dict[Family, int] = {}
     for asked, spent in paid:
-        amounts = np.broadcast_to(spent.read_amounts(asked.cells), asked.cells.shape)
+        amounts = np.broadcast_to(spent.read_amounts(asked.cells), asked.cells.shape_by_column)
         family = merge_live_versions(asked.family)
         total[family] = total.get(family, 0) + int(amounts.sum())
     assert {family: int(sums.array.sum()) for family, sums in families.items()} == total
@@ -198,7 +198,7 @@ def test_balances_of_a_live_table_do_not_grow_with_its_questions(immutable: froz
         for number in range(questions):
             version, keys = f"live {number:032x}", Cells(tuple(VALUES.items()))
             asked = charge(9, keys=keys, question=f"q{number}", version=version, immutable=immutable)
-            spent = Spent.from_keys([number % 7] * keys.size, unit_epsilon_nano=0)
+            spent = Spent.from_keys([number % 7] * keys.key_count, unit_epsilon_nano=0)
             end = Committed(f"{number:032x}", now(), spent, "0" * 64, None)
             events += [
                 Reserved(f"{number:032x}", now(), asked),

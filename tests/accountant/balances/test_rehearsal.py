@@ -41,11 +41,11 @@ def test_what_fits_one_after_the_other_is_granted(data: st.DataObject, unit: str
             if ledger.find_shortage(charge, cap) is None:
                 ask(data, ledger, charge, cap)
         left = [ledger.find_headroom(charge, cap) for charge in charges]
-        stage = ledger.rehearse(frozenset(charge.family.table for charge in charges))
+        stage = ledger.begin_rehearsal(frozenset(charge.family.table for charge in charges))
         run, fitting = stage.copy(), []
         for charge in charges[before:]:
             if run.find_shortage(charge, cap) is None:
-                run.spend(charge, cap)
+                run.spend_charge(charge, cap)
                 fitting.append(charge)
         assert [ledger.find_headroom(charge, cap) for charge in charges] == left
         assert [stage.find_headroom(charge, cap) for charge in charges] == left

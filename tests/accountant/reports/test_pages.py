@@ -12,7 +12,7 @@ from accountant.charges import NANO, Reservation, Spent
 from accountant.errors import BalanceScope, LedgerUnavailable, OverBudget
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
-from accountant.reports.balance_report import Tally, report
+from accountant.reports.balance_report import Tally, report_balances
 from accountant.reports.history import AskedQuestion, list_questions
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, limits
@@ -38,7 +38,7 @@ def filled(ledger: Ledger) -> Ledger:
         elif number % 4 == 1:
             ledger.release(made)
         elif number % 4 == 2:
-            ledger.owner.settle(made.id, untouched=False, **BY)
+            ledger.owner.settle_reservation(made.id, untouched=False, **BY)
         if number == 5:
             ledger.owner.open_window(**BY)
     return ledger
@@ -84,9 +84,9 @@ def test_a_report_is_that_of_the_whole_log_whoever_wrote_since_the_last(ledger_u
                 other.commit(made, all_of(made.charge), None)
             tally = Tally()
             for event in other.owner.read_log():
-                tally.apply(event)
+                tally.apply_event(event)
             for analyst in (None, "ann", "bob"):
-                assert ledger.report_balances(CAPS, analyst=analyst) == report(tally, CAPS, analyst=analyst)
+                assert ledger.report_balances(CAPS, analyst=analyst) == report_balances(tally, CAPS, analyst=analyst)
 
 
 def test_an_altered_event_is_shown_on_no_page(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_a_tables_own_cap_holds_instead_of_the_one_for_all_and_is_raised_by_gran
         with pytest.raises(OverBudget) as caught:
             ledger.reserve(charge(2 * NANO), caps)
         assert (caught.value.scope, caught.value.left_nano) == (BalanceScope.PER_TABLE, NANO)
-        given = ledger.owner.grant(Grant(BalanceScope.PER_TABLE, NANO, "sales", None), **BY)
+        given = ledger.owner.write_grant(Grant(BalanceScope.PER_TABLE, NANO, "sales", None), **BY)
         (table,) = ledger.report_balances(caps).tables
         assert (table.cap_nano, table.left_nano) == (4 * NANO, 2 * NANO)
         ledger.release(ledger.reserve(charge(2 * NANO), caps))
-        ledger.owner.revoke(given, **BY)
+        ledger.owner.revoke_grant(given, **BY)
         ledger.release(made)

@@ -12,7 +12,7 @@ def domain(number: int, size: int) -> Domain:
 
 
 def kept(cache: DomainCache, *domains: Domain) -> list[bool]:
-    return [cache.get(digest(encode_domain(values))) is not None for values in domains]
+    return [cache.find_values(digest(encode_domain(values))) is not None for values in domains]
 
 
 def test_long_key_values_are_kept_by_how_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_a_full_disk_refuses_forgets_nothing_and_heals(tmp_path: Path) -> None:
     assert story["left"] == 10**6 - 3 - (len(granted) - 1)
     assert story["left afterwards"] == story["left"] + 2
     with Ledger.open(f"sqlite:///{file}", clock=now) as ledger:
-        assert ledger.verify() == len(granted) + 1
+        assert ledger.verify_everything() == len(granted) + 1
         assert [one.id for one in ledger.list_open_reservations()] == granted[1:]
 
 
@@ -65,7 +65,7 @@ def test_an_outage_before_the_reservation_writes_nothing(on_postgres: str, postg
             assert name_of(on_postgres) not in str(refusal.value)
             with pytest.raises(LedgerUnavailable):
                 Ledger.open(on_postgres, clock=now)
-        assert ledger.verify() == 0
+        assert ledger.verify_everything() == 0
         assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 4
 
 
@@ -79,7 +79,7 @@ def test_an_outage_between_reservation_and_commit_leaves_the_reservation(on_post
             assert one.find_answer("q1", "v1", analyst="ann") is None
             with pytest.raises(OverBudget):
                 one.reserve(charge(2), limits(4))
-        another.owner.settle(reservation.id, untouched=False, by="the owner", why="its answer was withheld")
+        another.owner.settle_reservation(reservation.id, untouched=False, by="the owner", why="its answer was withheld")
         with pytest.raises(LedgerMisuse):
             ledger.commit(reservation, ONE, b"answer")
         assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 1
@@ -124,7 +124,7 @@ def test_connections_cut_in_the_middle_of_verbs_leave_what_was_told_or_more(
         finally:
             stop.set()
             cutter.join()
-        ledger.verify()
+        ledger.verify_everything()
         still_open = {one.id for one in ledger.list_open_reservations()}
         assert not {one for one, cost in told.items() if cost == 1} & still_open
         spent = 10**6 - ledger.find_headroom(charge(0), limits(10**6)).epsilon_nano
@@ -145,4 +145,4 @@ def test_a_ledger_whose_writer_hangs_refuses_and_writes_nothing(on_postgres: str
             assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 4
         engine.dispose()
         ledger.reserve(charge(3), limits(4))
-        assert ledger.verify() == 1
+        assert ledger.verify_everything() == 1

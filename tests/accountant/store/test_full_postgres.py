@@ -113,11 +113,11 @@ def test_tables_that_cannot_grow_refuse_a_commit_and_keep_its_reservation(server
             held, committed = commits_until_refused(ledger)
             assert [one.id for one in ledger.list_open_reservations()] == [held.id]
             assert ledger.find_headroom(charge(0), CAPS).epsilon_nano == 10**6 - committed - 3
-            assert ledger.verify() == 2 * committed + 1
+            assert ledger.verify_everything() == 2 * committed + 1
         ledger.commit(held, ONE, os.urandom(ANSWER_BYTES))
         assert ledger.find_headroom(charge(0), CAPS).epsilon_nano == 10**6 - committed - 1
         with Ledger.open(url, clock=now) as reopened:
-            assert reopened.verify() == 2 * committed + 2
+            assert reopened.verify_everything() == 2 * committed + 2
 
 
 def test_a_log_that_cannot_grow_stops_the_server_and_loses_nothing(server: PostgresServer, url: str) -> None:
@@ -132,13 +132,13 @@ def test_a_log_that_cannot_grow_stops_the_server_and_loses_nothing(server: Postg
             with pytest.raises(LedgerUnavailable):
                 ledger.reserve(charge(3), CAPS)
         with pytest.raises(LedgerUnavailable):
-            ledger.verify()
+            ledger.verify_everything()
         server.start()
         # the log could not take the commit: it has not happened
         assert [one.id for one in ledger.list_open_reservations()] == [held.id]
         assert ledger.find_headroom(charge(0), CAPS).epsilon_nano == 10**6 - 4
-        assert ledger.verify() == 3
+        assert ledger.verify_everything() == 3
         ledger.commit(held, ONE, b"answer")
         with Ledger.open(url, clock=now) as reopened:
-            assert reopened.verify() == 4
+            assert reopened.verify_everything() == 4
             assert reopened.find_headroom(charge(0), CAPS).epsilon_nano == 10**6 - 2

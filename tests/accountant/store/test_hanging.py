@@ -74,7 +74,7 @@ def test_who_reads_waits_for_no_writer_that_waits(tmp_path: Path) -> None:
                 reader.result()
             assert not writer.done()
         assert writer.result().charge.epsilon_nano == 2
-        assert ledger.verify() == 3
+        assert ledger.verify_everything() == 3
 
 
 def test_several_who_wait_for_a_writer_that_hangs_give_up_while_it_does(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_several_who_wait_for_a_writer_that_hangs_give_up_while_it_does(tmp_path
                     waiting.result()
             with pytest.raises(LedgerUnavailable):
                 ledger.check_writable(room_bytes=1)
-        assert ledger.verify() == 0
+        assert ledger.verify_everything() == 0
         ledger.reserve(charge(3), limits(4))
 
 
@@ -107,7 +107,7 @@ def test_a_server_that_hangs_is_given_up_by_everybody_while_it_does(server: Serv
                 Ledger.open(on_own_server, clock=now, timeout_ms=HURRIED_MS)
         ledger.commit(reservation, ONE, b"answer")
         assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 3
-        assert ledger.verify() == 2
+        assert ledger.verify_everything() == 2
 
 
 def test_a_commit_that_is_never_confirmed_is_not_told_of_and_stands(server: Server, on_own_server: str) -> None:
@@ -122,7 +122,7 @@ def test_a_commit_that_is_never_confirmed_is_not_told_of_and_stands(server: Serv
         assert found is not None
         assert (found.answer, found.spent) == (b"answer", ONE)
         assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 3
-        assert ledger.verify() == 2
+        assert ledger.verify_everything() == 2
 
 
 def test_a_commit_that_a_server_hangs_in_is_there_wholly_or_not_at_all(server: Server, on_own_server: str) -> None:
@@ -138,7 +138,7 @@ def test_a_commit_that_a_server_hangs_in_is_there_wholly_or_not_at_all(server: S
         found = ledger.find_answer("q1", "v1", analyst="ann")
         assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == (1 if found is None else 3)
         assert [one.id for one in ledger.list_open_reservations()] == ([reservation.id] if found is None else [])
-        assert ledger.verify() == (1 if found is None else 2)
+        assert ledger.verify_everything() == (1 if found is None else 2)
 
 
 def test_a_reservation_that_is_never_confirmed_grants_nothing_and_stands_as_spent(
@@ -154,7 +154,7 @@ def test_a_reservation_that_is_never_confirmed_grants_nothing_and_stands_as_spen
     with Ledger.open(on_own_server, clock=now) as ledger:
         eventually(lambda: len(ledger.list_open_reservations()) == 1)
         assert ledger.find_headroom(charge(0), limits(4)).epsilon_nano == 1
-        assert ledger.verify() == 1
+        assert ledger.verify_everything() == 1
 
 
 def is_writable(ledger: Ledger) -> bool:

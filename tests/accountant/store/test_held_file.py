@@ -74,7 +74,7 @@ def test_no_verb_works_on_a_file_that_is_not_at_its_path(
             lambda: ledger.find_answer("q1", "v1", analyst="ann"),
             lambda: ledger.find_headroom(charge(0), limits()),
             lambda: ledger.check_writable(room_bytes=1),
-            ledger.verify,
+            ledger.verify_everything,
         )
         for verb in verbs:
             heard.clear()
@@ -103,7 +103,7 @@ def test_a_file_that_is_put_back_is_the_ledger_again(tmp_path: Path) -> None:
             ledger.find_headroom(charge(0), limits())
         (tmp_path / "elsewhere").rename(file)
         ledger.reserve(charge(1, question="q2"), limits())
-        assert ledger.verify() == 2
+        assert ledger.verify_everything() == 2
 
 
 def test_a_file_that_vacuum_makes_shorter_is_the_ledger_still(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_file_that_vacuum_makes_shorter_is_the_ledger_still(tmp_path: Path) ->
         there.execute("PRAGMA wal_checkpoint").close()
         assert file.stat().st_size < before
         ledger.reserve(charge(1, question="q2"), limits())
-        assert ledger.verify() == 2
+        assert ledger.verify_everything() == 2
         cut_off(file)
         with pytest.raises(LedgerMoved, match=r"ledger\.db was cut off"):
             ledger.reserve(charge(1, question="q3"), limits())

@@ -125,5 +125,5 @@ def test_creating_that_dies_at_any_point_can_be_done_again(ledger_url: str, mort
         points.append(where)
     assert any("CREATE TABLE" in point for point in points)
     with Ledger.open(ledger_url, clock=now) as ledger:
-        assert ledger.verify() == 0
+        assert ledger.verify_everything() == 0
         ledger.reserve(charge(NANO), CAPS)

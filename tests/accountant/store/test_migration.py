@@ -113,8 +113,8 @@ def test_a_ledger_of_the_first_schema_is_migrated(ledger_url: str) -> None:
             sa.text("INSERT INTO answers VALUES ('r1', 2, 'q1', 'v1', 'ann', :answer)"), {"answer": b"UK"}
         )
     with Ledger.open(ledger_url, clock=now) as ledger:
-        assert ledger.verify() == 5
-        assert ledger.owner.find_newest() == (5, records()[-1].hash)
+        assert ledger.verify_everything() == 5
+        assert ledger.owner.find_newest_event() == (5, records()[-1].hash)
         assert ledger.report_balances(limits()).families[0].spent_nano == (2 * NANO, NANO, 3 * NANO)
         stored = ledger.find_answer("q1", "v1", analyst="bob")
         assert stored is not None
@@ -126,7 +126,7 @@ def test_a_ledger_of_the_first_schema_is_migrated(ledger_url: str) -> None:
                 connection.execute(sa.text(statement))
         with engine.connect() as connection, pytest.raises(DatabaseError):
             connection.execute(sa.text("INSERT INTO events SELECT * FROM events"))
-        assert ledger.verify() == 6
+        assert ledger.verify_everything() == 6
     engine.dispose()
 
 
@@ -150,8 +150,8 @@ def test_alerts_of_before_clearings_are_migrated(ledger_url: str) -> None:
                 {"window": window, "key": key, "number": number, "at": at},
             )
     with Ledger.open(ledger_url, clock=now) as ledger:
-        assert ledger.verify() == 6
-        assert ledger.owner.find_newest() == (6, HASH_OF_MONITORED)
+        assert ledger.verify_everything() == 6
+        assert ledger.owner.find_newest_event() == (6, HASH_OF_MONITORED)
         alerts = ledger.monitors.read_alerts("r").alerts
         assert [(one.key, one.cleared_number) for one in alerts] == [(0, None), (2, None), (1, None)]
         look_at(ledger, "r", 0, number=3, keys=(1,), cleared=(0,))
@@ -165,7 +165,7 @@ def test_alerts_of_before_clearings_are_migrated(ledger_url: str) -> None:
         for statement in ("UPDATE monitor_alerts SET at = at", "DELETE FROM monitor_alerts"):
             with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):
                 connection.execute(sa.text(statement))
-        assert ledger.verify() == 8
+        assert ledger.verify_everything() == 8
         with engine.connect() as connection:
             salts = connection.execute(sa.text("SELECT window_number, salt FROM monitor_state ORDER BY 1")).all()
         assert [(window, len(salt)) for window, salt in salts] == [(0, 16), (1, 0)]

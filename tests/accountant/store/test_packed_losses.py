@@ -57,10 +57,10 @@ def test_a_ledger_with_losses_as_they_lay_before_goes_on_packed(ledger_url: str)
         bring_to(connection, "0009")
         store(connection, [reserved, committed], KEYS)
     with Ledger.open(ledger_url, clock=now) as ledger:
-        assert ledger.owner.find_newest() == (2, committed.hash)
+        assert ledger.owner.find_newest_event() == (2, committed.hash)
         second = ledger.reserve(replace(asked, question="q2"), limits())
         ledger.commit(second, per_key(LOSSES), None)
-        assert ledger.verify() == 4
+        assert ledger.verify_everything() == 4
         assert set(ledger.report_balances(limits()).families[0].spent_nano) == {2 * loss for loss in LOSSES}
     with engine.connect() as connection:
         lying = connection.execute(sa.text("SELECT spent_keys FROM events WHERE kind = 'Committed' ORDER BY id"))

@@ -199,7 +199,7 @@ class Parallel(RuleBasedStateMachine):
             return
         reservation = sorted(self.books.open)[which % len(self.books.open)]
         command = self.command(("commit", 1, 0, which), set(self.books.open) - {reservation})
-        self.owner.owner.settle(reservation, untouched=untouched, by="the owner", why="its proxy is gone")
+        self.owner.owner.settle_reservation(reservation, untouched=untouched, by="the owner", why="its proxy is gone")
         epsilon_nano, _ = self.books.open[reservation]
         self.workers[0].send(command)
         assert self.workers[0].answer() == {"refused": "LedgerMisuse"}
@@ -232,7 +232,7 @@ def test_processes_in_parallel_never_overspend_and_lose_nothing(ledger_url: str)
                 Here,
                 settings=examples(rounds(5, quick=2), stateful_step_count=9, suppress_health_check=list(HealthCheck)),
             )
-            assert owner.verify() > 0
+            assert owner.verify_everything() > 0
         finally:
             for worker in workers:
                 worker.stop()

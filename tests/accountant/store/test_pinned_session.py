@@ -48,7 +48,7 @@ def test_the_same_url_leads_to_the_same_ledger_whatever_the_role_says(contrary: 
         server.execute("SET default_transaction_read_only = off")
         server.execute("CREATE SCHEMA another; ALTER ROLE contrary_ledger SET search_path = another")
     with opened(contrary) as ledger:
-        assert ledger.size == 1
+        assert ledger.known_event_count == 1
 
 
 def test_a_ledger_where_only_the_roles_own_path_leads_is_not_begun_anew(contrary: str) -> None:
@@ -65,4 +65,4 @@ def test_a_ledger_where_only_the_roles_own_path_leads_is_not_begun_anew(contrary
     with psycopg.connect(contrary) as server:
         assert server.execute("SELECT to_regclass('public.events')").fetchone() == (None,)
     with opened(named) as ledger:
-        assert ledger.size == 1
+        assert ledger.known_event_count == 1

@@ -60,7 +60,7 @@ def test_processes_never_take_more_than_there_is(ledger_url: str) -> None:
     assert [word for word, _ in taken] == ["taken"] * 3
     assert sum(int(number) for _, number in taken) == 30
     with Ledger.open(ledger_url, clock=now) as ledger:
-        assert ledger.verify() == 30
+        assert ledger.verify_everything() == 30
         assert ledger.find_headroom(charge(1), limits(30)).epsilon_nano == 0
 
 
@@ -100,7 +100,7 @@ def test_processes_that_look_at_one_window_record_each_look_once(ledger_url: str
         assert [(one.number, one.key, one.cleared_number) for one in ledger.monitors.read_alerts(run).alerts] == [
             (number, (number - 1) % 3, number + 1 if number < looks else None) for number in numbers
         ]
-        assert ledger.verify() == 3 + looks
+        assert ledger.verify_everything() == 3 + looks
 
 
 def test_a_draw_outlives_its_process_and_is_not_drawn_anew(ledger_url: str) -> None:
@@ -115,7 +115,7 @@ def test_a_draw_outlives_its_process_and_is_not_drawn_anew(ledger_url: str) -> N
         ledger.monitors.record_look(run, [look(state, 1)], number=1, at=moment(1))
     with Ledger.open(ledger_url, clock=now) as reopened:
         assert reopened.monitors.begin_window(run, 0, b"drawn anew").body == b"drawn by the dead+1"
-        assert reopened.verify() == 4
+        assert reopened.verify_everything() == 4
 
 
 @pytest.mark.parametrize("own_connections", [True, False])
@@ -195,7 +195,7 @@ def test_what_is_spent_survives_sigkill(ledger_url: str, where: str, spent: int,
         process.kill()
         process.wait()
     with Ledger.open(ledger_url, clock=now) as ledger:
-        ledger.verify()
+        ledger.verify_everything()
         assert len(ledger.list_open_reservations()) == still_open
         assert ledger.find_headroom(charge(1), limits(4)).epsilon_nano == 4 - spent
         ledger.reserve(charge(4 - spent), limits(4))
@@ -220,7 +220,7 @@ def test_nothing_told_is_lost_when_processes_are_killed_at_random_moments(ledger
             (reserved if told[0] == "reserved" else committed).add(told[1])
     assert committed
     with Ledger.open(ledger_url, clock=now) as ledger:
-        events = ledger.verify()
+        events = ledger.verify_everything()
         still_open = {reservation.id for reservation in ledger.list_open_reservations()}
         assert not committed & still_open
         for told_and_closed in reserved - still_open:

@@ -42,8 +42,8 @@ def test_a_ledger_reopens_with_its_curves_verifies_and_exports_them(ledger_url: 
     with Ledger.open(ledger_url, clock=now, snapshot_every=1) as ledger:
         unit = ledger.report_balances(CAPS).unit_loss
         assert unit == UnitLoss(4 * NANO, 4 * NANO, tuple(2 * nano for nano in CURVE))
-        assert ledger.verify() == 5
-        exported = [one.renyi_nano for one in ledger.owner.export() if one.kind == "Reserved"]
+        assert ledger.verify_everything() == 5
+        exported = [one.renyi_nano for one in ledger.owner.export_events() if one.kind == "Reserved"]
         assert exported == [" ".join(map(str, CURVE))] * 3
         ledger.owner.open_window(by="kim", why="all rows are new")
         assert ledger.report_balances(CAPS).unit_loss == UnitLoss(2 * NANO, 2 * NANO, CURVE)
@@ -55,7 +55,7 @@ def test_as_many_fit_as_the_filter_says_and_without_a_delta_as_ever(ledger_url: 
         told = ledger.find_headroom(ASKED, CAPS)
         assert told.uses_curve
         room = next(one.unit_room for one in told.balances if one.unit_room is not None)
-        fit = room.count_more(2 * NANO, CURVE)
+        fit = room.count_further_questions(2 * NANO, CURVE)
         for number in range(fit):
             ledger.reserve(numbered(number), CAPS)
         assert fit == 16

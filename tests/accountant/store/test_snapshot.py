@@ -34,10 +34,12 @@ def busy(ledger: Ledger) -> None:
     news = continuing(paths["sum"].state, shared=NANO, known=1, unit="customer_id")
     ledger.reserve(charge(2 * NANO, unit="customer_id", analyst="bob", continuing=news), CAPS)
     ledger.release(ledger.reserve(charge(2 * NANO), CAPS))
-    ledger.owner.approve(f"q{ledger.verify()}", by="owner", why="asked")
+    ledger.owner.approve_question(f"q{ledger.verify_everything()}", by="owner", why="asked")
     refusal = NotApproved(question="q", needed_nano=NANO, above_nano=1, declined=None)
-    ledger.note_waiting(refusal, charge(question="q"), Wording(text=None, guarantee="sure", fnr=None, fpr=None))
-    ledger.owner.decline("q", by="owner", why="too dear")
+    ledger.store_waiting_question(
+        refusal, charge(question="q"), Wording(text=None, guarantee="sure", fnr=None, fpr=None)
+    )
+    ledger.owner.decline_question("q", by="owner", why="too dear")
 
 
 @examples(50)
@@ -50,7 +52,7 @@ def test_balances_come_back_from_bytes_and_go_on_alike(
     balances = unpack_balances(pack_balances(fold(events[:half])))
     assert pack_balances(balances) == pack_balances(fold(events[:half]))
     for event in events[half:]:
-        balances.apply(event)
+        balances.apply_event(event)
     assert pack_balances(balances) == pack_balances(fold(events))
 
 
@@ -69,13 +71,13 @@ def test_reopening_from_a_snapshot_gives_identical_balances(ledger_url: str) -> 
     ((number, _),) = stored(ledger_url)
     for _ in range(2):
         with Ledger.open(ledger_url, clock=now, snapshot_every=3) as ledger:
-            assert ledger.verify() == number
+            assert ledger.verify_everything() == number
             busy(ledger)
             report, left = ledger.report_balances(CAPS), ledger.find_headroom(charge(), CAPS)
         with Ledger.open(ledger_url, clock=now, snapshot_every=10**6) as ledger:
             assert (ledger.report_balances(CAPS), ledger.find_headroom(charge(), CAPS)) == (report, left)
             ((newer, _),) = stored(ledger_url)
-            assert newer == ledger.verify() > number
+            assert newer == ledger.verify_everything() > number
             number = newer
 
 
@@ -119,7 +121,7 @@ def test_a_forged_snapshot_is_found_out(tmp_path: Path) -> None:
         )
     engine.dispose()
     with pytest.raises(LedgerUnavailable), Ledger.open(url, clock=now) as ledger:
-        ledger.verify()
+        ledger.verify_everything()
 
 
 def test_bytes_that_are_no_balances_are_refused() -> None:
@@ -146,7 +148,7 @@ def test_a_snapshot_of_an_older_format_is_passed_over(tmp_path: Path) -> None:
     engine.dispose()
     with Ledger.open(url, clock=now) as ledger:
         assert ledger.find_headroom(charge(), CAPS) == before
-        assert ledger.verify() == 7
+        assert ledger.verify_everything() == 7
 
 
 def test_balances_are_the_same_bytes_whatever_compresses_them() -> None:

@@ -40,8 +40,8 @@ def test_the_witness_knows_each_event_once_it_is_durable(ledger_url: str, witnes
         assert witness.read() is None
         for number in (2, 4, 6):
             ask(ledger)
-            assert witness.read() == Mark(*ledger.owner.find_newest())
-            assert ledger.size == number
+            assert witness.read() == Mark(*ledger.owner.find_newest_event())
+            assert ledger.known_event_count == number
     assert witness.path.stat().st_mode & 0o077 == 0
     assert len(witness.path.read_bytes()) < 300
 
@@ -67,11 +67,11 @@ def test_a_ledger_that_lost_events_is_not_opened_until_its_owner_accepts_that(
         ask(accepted)
         with pytest.raises(LedgerBehind):
             accepted.check_witness()
-        accepted.accept()
-        assert witness.read() == Mark(*accepted.owner.find_newest())
+        accepted.accept_current_log()
+        assert witness.read() == Mark(*accepted.owner.find_newest_event())
         ask(accepted)
     with opened(older, witness) as ledger:
-        assert ledger.size == 10
+        assert ledger.known_event_count == 10
     with pytest.raises(LedgerBehind):
         opened(ledger_url, witness)
 
@@ -106,11 +106,11 @@ def test_the_witness_lags_behind_a_crash_and_never_leads(ledger_url: str, witnes
     with Ledger.open(ledger_url, clock=now, witness=witness) as ledger:
         for _ in range(3):
             ask(ledger)
-            marks.append(Mark(*ledger.owner.find_newest()))
+            marks.append(Mark(*ledger.owner.find_newest_event()))
     for mark in marks:
-        witness.replace(mark)
+        witness.replace_mark(mark)
         with opened(ledger_url, witness) as ledger:
-            assert ledger.size == 6
+            assert ledger.known_event_count == 6
         assert witness.read() == marks[-1]
 
 
@@ -139,8 +139,8 @@ def test_processes_share_a_witness_whose_mark_only_grows(ledger_url: str, witnes
         looking.join()
         assert seen == sorted(seen)
         ask(first)
-        assert first.size == 52
-        assert witness.read() == Mark(*first.owner.find_newest())
+        assert first.known_event_count == 52
+        assert witness.read() == Mark(*first.owner.find_newest_event())
 
 
 @given(cut=st.integers(0, 118), garbage=st.binary(max_size=130), first=st.booleans())
@@ -148,8 +148,8 @@ def test_a_line_that_was_written_in_part_leaves_the_other(
     tmp_path_factory: pytest.TempPathFactory, cut: int, garbage: bytes, first: bool
 ) -> None:
     witness = Witness(tmp_path_factory.mktemp("torn") / "w")
-    witness.replace(Mark(7, "a" * 64))
-    assert witness.advance(Mark(8, "b" * 64))
+    witness.replace_mark(Mark(7, "a" * 64))
+    assert witness.record_event(Mark(8, "b" * 64))
     content = bytearray(witness.path.read_bytes())
     at = (0 if first else len(content) // 2) + cut
     content[at : at + len(garbage[: len(content) // 2 - cut])] = garbage[: len(content) // 2 - cut]
@@ -175,4 +175,4 @@ def test_a_witness_that_cannot_be_written_is_told_and_stops_nobody(ledger_url: s
         shutil.rmtree(tmp_path / "gone")
         ask(ledger)
         assert {str(fault) for fault in heard} == {"the ledger's witness w cannot be written"}
-        assert ledger.size == 2
+        assert ledger.known_event_count == 2

@@ -64,14 +64,14 @@ def test_every_reader_of_the_log_finds_the_words_and_balances_do_not(ledger_url:
         ledger.charge_reader(stored.make_reading_charge("bob"), limits(), answer=stored, wording=own)
         open_ = ledger.reserve(charge(NANO, question="q3"), limits(), wording=WORDING)
     with Ledger.open(ledger_url, clock=now) as ledger:
-        assert ledger.verify() == 7
+        assert ledger.verify_everything() == 7
         assert [asked.wording for asked in ledger.read_history()] == [None, WORDING, own, WORDING]
         assert [asked.wording for asked in ledger.read_history(analyst="bob")] == [own]
         page = ledger.read_page(analyst=None, before=None, limit=10, only_open=True)
         assert [(asked.reservation, asked.wording) for asked in page.questions] == [(open_.id, WORDING)]
         (found,) = ledger.find_questions("q3")
         assert found.wording == WORDING
-        exported = [event for event in ledger.owner.export() if event.kind == "Reserved"]
+        exported = [event for event in ledger.owner.export_events() if event.kind == "Reserved"]
         assert [(event.text, event.guarantee, event.fnr, event.fpr) for event in exported] == [
             (None, None, None, None),
             (WORDING.text, WORDING.guarantee, "0.05", None),
@@ -96,4 +96,4 @@ def test_words_that_were_changed_break_the_chain(ledger_url: str) -> None:
         connection.execute(sa.text("UPDATE events SET payload = replace(payload, 'so much', 'no more')"))
     engine.dispose()
     with pytest.raises(LedgerUnavailable), Ledger.open(ledger_url, clock=now) as ledger:
-        ledger.verify()
+        ledger.verify_everything()

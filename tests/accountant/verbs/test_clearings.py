@@ -48,9 +48,9 @@ def test_a_key_goes_with_a_look_and_may_come_again(ledger: Ledger) -> None:
         MonitorAlert("crowded", run, 4, 0, 1, moment(4), 5, moment(5)),
         MonitorAlert("crowded", run, 5, 0, 0, moment(5)),
     )
-    ledger.monitors.end(run, **BY)
+    ledger.monitors.end_run(run, **BY)
     assert ledger.monitors.find_keys_in_answer(run, 0) == (0,)
-    assert ledger.verify() == 7
+    assert ledger.verify_everything() == 7
 
 
 def test_windows_have_answers_of_their_own(ledger: Ledger) -> None:
@@ -77,7 +77,7 @@ def test_what_comes_twice_or_goes_without_having_come_is_refused(ledger: Ledger)
     (cleared, _) = ledger.monitors.list_open_windows(run)
     with pytest.raises(LedgerMisuse, match="is in the answer"):
         ledger.monitors.record_look(run, [look(cleared, cleared=(1,))], number=3, at=moment(3))
-    assert ledger.verify() == 6
+    assert ledger.verify_everything() == 6
 
 
 @pytest.mark.parametrize(("came", "went"), [((1,), (1,)), ((), (2, 1)), ((), (1, 1))])
@@ -129,7 +129,7 @@ def test_answers_follow_from_what_looks_changed(tmp_path: Path) -> None:
 
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db", clock=now) as ledger:
         check()
-        assert ledger.verify() > 0
+        assert ledger.verify_everything() > 0
 
 
 def check_history(ledger: Ledger, run: str, answers: dict[int, set[int]]) -> None:
@@ -150,9 +150,9 @@ def check_history(ledger: Ledger, run: str, answers: dict[int, set[int]]) -> Non
 def test_what_cleared_is_told_neither_by_an_export_nor_by_a_report(ledger: Ledger) -> None:
     run = start(ledger).run
     look_at(ledger, run, 0, number=1, keys=(1,))
-    before = list(ledger.owner.export())[-1]
+    before = list(ledger.owner.export_events())[-1]
     look_at(ledger, run, 0, number=2, cleared=(1,))
-    after = list(ledger.owner.export())[-1]
+    after = list(ledger.owner.export_events())[-1]
     assert replace(after, event=before.event, at=before.at, about=before.about, look=1, hash=before.hash) == before
 
 
@@ -193,36 +193,36 @@ def test_clearings_that_looks_did_not_make_are_not_verified(ledger_url: str, sta
         run = start(ledger).run
         look_at(ledger, run, 0, number=1, keys=(0, 1))
         look_at(ledger, run, 0, number=2, cleared=(1,))
-        assert ledger.verify() == 5
+        assert ledger.verify_everything() == 5
     engine = engine_of(ledger_url)
     with unguarded(engine) as connection:
         connection.execute(sa.text(statement))
     engine.dispose()
     with Ledger.open(ledger_url, clock=now) as ledger, pytest.raises(LedgerUnavailable, match="alerts of monitors"):
-        ledger.verify()
+        ledger.verify_everything()
 
 
 def test_a_run_that_is_anew_draws_windows_that_an_earlier_one_had_begun(ledger: Ledger) -> None:
     """It pays for them by itself: what the two told adds up on their cells."""
     first = start(ledger)
     look_at(ledger, first.run, 0, 1, number=1, keys=(1,))
-    ledger.monitors.end(first.run, **BY)
+    ledger.monitors.end_run(first.run, **BY)
     second = start(ledger, anew=True)
     assert (second.is_restarted, second.excluded_windows, first.is_restarted) == (True, frozenset(), False)
     drawn = ledger.monitors.begin_window(second.run, 0, b"drawn anew")
     assert (drawn.look, drawn.body) == (0, b"drawn anew")
     look_at(ledger, second.run, 0, number=1, keys=(1,))
     assert ledger.monitors.find_keys_in_answer(second.run, 0) == (1,)
-    ledger.monitors.end(second.run, **BY)
+    ledger.monitors.end_run(second.run, **BY)
     (family,) = ledger.report_balances(CAPS).families
     assert family.spent_nano == (2 * NANO,) * 3 + (NANO,) * 3 + (0,) * 6
     third = start(ledger)
     assert third.excluded_windows == {0, 1}
     with pytest.raises(WindowClosed):
         ledger.monitors.begin_window(third.run, 0, b"drawn again")
-    rows = [row.anew for row in ledger.owner.export() if row.kind == "MonitorStarted"]
+    rows = [row.anew for row in ledger.owner.export_events() if row.kind == "MonitorStarted"]
     assert rows == [None, True, None]
-    assert ledger.verify() > 0
+    assert ledger.verify_everything() > 0
 
 
 def test_a_reader_pays_for_each_run(ledger: Ledger) -> None:
@@ -231,7 +231,7 @@ def test_a_reader_pays_for_each_run(ledger: Ledger) -> None:
         run = start(ledger, caps=caps, anew=anew).run
         look_at(ledger, run, 0, number=1)
         assert ledger.monitors.charge_reader(run, "bob", caps) is not None
-        ledger.monitors.end(run, **BY)
+        ledger.monitors.end_run(run, **BY)
     own = ledger.report_balances(caps, analyst="bob")
     assert own.families[0].spent_nano == (2 * NANO,) * 3 + (0,) * 9
 
@@ -240,11 +240,11 @@ def test_a_ledger_opened_from_a_snapshot_knows_which_run_is_anew(ledger_url: str
     with Ledger.open(ledger_url, clock=now, snapshot_every=1) as ledger:
         first = start(ledger, horizon()).run
         look_at(ledger, first, 0, number=1, keys=(0,))
-        ledger.monitors.end(first, **BY)
+        ledger.monitors.end_run(first, **BY)
         second = start(ledger, anew=True).run
         look_at(ledger, second, 0, number=1, keys=(0,))
         runs = ledger.monitors.list_runs()
     with Ledger.open(ledger_url, clock=now, snapshot_every=1) as ledger:
         assert ledger.monitors.list_runs() == runs
         look_at(ledger, second, 0, number=2, cleared=(0,))
-        assert ledger.verify() > 0
+        assert ledger.verify_everything() > 0

@@ -47,7 +47,7 @@ def ledger(ledger_url: str, clock: Clock) -> Iterator[Ledger]:
 
 
 def begin(ledger: Ledger, key: str = "k", *, analyst: str = "ada", request: str = "r") -> Attempt | EarlierAttempt:
-    return ledger.idempotency.begin(analyst, key, request=request, lease=LEASE, keep=KEEP)
+    return ledger.idempotency.begin_attempt(analyst, key, request=request, lease=LEASE, keep=KEEP)
 
 
 def begun(ledger: Ledger, key: str = "k") -> Attempt:
@@ -70,11 +70,11 @@ def test_the_first_goes_ahead_and_others_learn_what_became_of_it(ledger: Ledger,
     ledger.commit(reservation, Spent.from_uniform(500, unit_epsilon_nano=0), b"answer")
     found = earlier(ledger)
     assert (found.state, found.answer, found.reservation) == (AttemptState.ANSWERED, reservation.id, reservation.id)
-    ledger.idempotency.end(attempt, response=b"told", answer=reservation.id)
+    ledger.idempotency.store_response(attempt, response=b"told", answer=reservation.id)
     clock.now += timedelta(days=6)
     found = earlier(ledger)
     assert (found.state, found.response, found.answer) == (AttemptState.ENDED, b"told", reservation.id)
-    assert ledger.verify() == 2
+    assert ledger.verify_everything() == 2
 
 
 def test_who_died_before_reserving_is_replaced_and_can_spend_nothing_any_more(ledger: Ledger, clock: Clock) -> None:
@@ -83,9 +83,9 @@ def test_who_died_before_reserving_is_replaced_and_can_spend_nothing_any_more(le
     attempt = begun(ledger)
     with pytest.raises(AttemptTaken):
         ledger.reserve(CHARGE, LIMITS, attempt=late)
-    assert ledger.verify() == 0
+    assert ledger.verify_everything() == 0
     ledger.reserve(CHARGE, LIMITS, attempt=attempt)
-    ledger.idempotency.fail(late, response=b"late")
+    ledger.idempotency.store_refusal(late, response=b"late")
     assert earlier(ledger).response is None
 
 
@@ -99,10 +99,10 @@ def test_who_died_after_reserving_has_spent(ledger: Ledger, clock: Clock) -> Non
 
 
 def test_a_refusal_that_spent_nothing_frees_the_key(ledger: Ledger) -> None:
-    ledger.idempotency.fail(begun(ledger), response=b"refused")
+    ledger.idempotency.store_refusal(begun(ledger), response=b"refused")
     attempt = begun(ledger)
     ledger.reserve(CHARGE, LIMITS, attempt=attempt)
-    ledger.idempotency.fail(attempt, response=b"failed")
+    ledger.idempotency.store_refusal(attempt, response=b"failed")
     found = earlier(ledger)
     assert (found.state, found.response) == (AttemptState.ENDED, b"failed")
 
@@ -112,7 +112,7 @@ def test_a_refusal_hides_no_answer_that_was_committed(ledger: Ledger) -> None:
     attempt = begun(ledger)
     reservation = ledger.reserve(CHARGE, LIMITS, attempt=attempt)
     ledger.commit(reservation, Spent.from_uniform(500, unit_epsilon_nano=0), b"answer")
-    ledger.idempotency.fail(attempt, response=b"not available")
+    ledger.idempotency.store_refusal(attempt, response=b"not available")
     found = earlier(ledger)
     assert (found.state, found.answer, found.response) == (AttemptState.ANSWERED, reservation.id, None)
 
@@ -149,7 +149,7 @@ def test_one_attempt_reserves_once(ledger: Ledger) -> None:
     ledger.reserve(CHARGE, LIMITS, attempt=attempt)
     with pytest.raises(AttemptTaken):
         ledger.reserve(CHARGE, LIMITS, attempt=attempt)
-    assert ledger.verify() == 1
+    assert ledger.verify_everything() == 1
 
 
 def test_nobody_has_keys_without_end(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,11 +173,11 @@ def test_only_who_paid_or_read_is_given_a_stored_answer(ledger: Ledger) -> None:
     assert ledger.idempotency.find_answer("0" * 32, analyst="ada") is None
     found = ledger.find_answer("question", "v1", analyst="bob")
     assert found is not None
-    attempt = ledger.idempotency.begin("bob", "k", request="r", lease=LEASE, keep=KEEP)
+    attempt = ledger.idempotency.begin_attempt("bob", "k", request="r", lease=LEASE, keep=KEEP)
     assert isinstance(attempt, Attempt)
     ledger.charge_reader(found.make_reading_charge("bob"), LIMITS, answer=found, attempt=attempt)
     assert ledger.idempotency.find_answer(reservation.id, analyst="bob") is not None
-    read = ledger.idempotency.begin("bob", "k", request="r", lease=LEASE, keep=KEEP)
+    read = ledger.idempotency.begin_attempt("bob", "k", request="r", lease=LEASE, keep=KEEP)
     assert isinstance(read, EarlierAttempt)
     assert (read.state, read.answer) == (AttemptState.ANSWERED, reservation.id)
     assert read.reservation != reservation.id

@@ -51,14 +51,14 @@ def once(ledger: Ledger, asked: Charge, caps: Limits | None = None) -> Reservati
 
 def is_repeated(ledger: Ledger, asked: Charge) -> bool:
     """Whether looking and reserving both say so; they write nothing then."""
-    events = ledger.verify()
+    events = ledger.verify_everything()
     version = asked.family.version
     try:
         assert ledger.find_answer(asked.question, version, analyst=asked.analyst, once_within=WITHIN) is None
     except Repeated:
         with pytest.raises(Repeated):
             once(ledger, asked)
-        assert ledger.verify() == events
+        assert ledger.verify_everything() == events
         return True
     ledger.release(once(ledger, asked))
     return False
@@ -94,7 +94,7 @@ def test_what_is_answered_is_reserved_by_nobody(ledger: Ledger, other: Ledger) -
         stored = other.find_answer("q1", "v1", analyst=analyst, once_within=WITHIN)
         assert stored is not None
         assert stored.is_held == (analyst == "ann")
-    assert other.verify() == 2
+    assert other.verify_everything() == 2
     once(other, charge(version="v2"))
 
 
@@ -108,7 +108,7 @@ def test_what_is_read_of_noise_paths_is_read_once(ledger: Ledger, other: Ledger)
     read(ledger)
     with pytest.raises(Repeated):
         read(other)
-    assert other.verify() == 4
+    assert other.verify_everything() == 4
 
 
 @pytest.mark.parametrize("seconds", [30, 3600, -30, -3600])
@@ -148,7 +148,7 @@ def test_what_is_at_work_in_this_process_is_waited_for_however_old_it_is(
 
 def test_an_attempt_that_was_repeated_has_reserved_nothing(ledger: Ledger) -> None:
     first = once(ledger, charge())
-    attempt = ledger.idempotency.begin("ann", "k", request="r", lease=WITHIN, keep=WITHIN)
+    attempt = ledger.idempotency.begin_attempt("ann", "k", request="r", lease=WITHIN, keep=WITHIN)
     assert isinstance(attempt, Attempt)
     with pytest.raises(Repeated):
         ledger.reserve(charge(), limits(), attempt=attempt, once_within=WITHIN)
@@ -167,7 +167,7 @@ def test_a_reader_who_came_to_hold_another_answer_is_told_that_one_and_not_charg
     ledger.commit(own, all_of(own.charge), b"his")
     with pytest.raises(Repeated):
         ledger.charge_reader(found.make_reading_charge("bob"), limits(), answer=found)
-    assert ledger.verify() == 4
+    assert ledger.verify_everything() == 4
     again = ledger.find_answer("q1", "v1", analyst="bob", once_within=WITHIN)
     assert again is not None
     assert (again.answer, again.is_held) == (b"his", True)
@@ -192,7 +192,7 @@ def test_a_reader_with_an_own_run_under_way_waits_for_its_answer_and_is_not_char
             one.charge_reader(found.make_reading_charge("bob"), limits(), answer=found, once_within=WITHIN)
         assert one.find_answer("q1", "v1", analyst="ann", once_within=WITHIN) is not None
         assert one.find_answer("q1", "v1", analyst="eve", once_within=WITHIN) is not None
-    assert other.verify() == 5
+    assert other.verify_everything() == 5
     with suppress(ZeroDivisionError), ledger.hold_in_flight(own):
         raise ZeroDivisionError
     assert ledger.find_answer("q1", "v1", analyst="bob", once_within=WITHIN) == found

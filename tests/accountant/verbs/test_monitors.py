@@ -34,12 +34,12 @@ from tests.accountant.watching import BY, CAPS, DAYS, KEYS, OWNER, horizon, look
 
 def test_a_started_monitor_is_one_reservation_for_its_horizon(ledger: Ledger) -> None:
     run = start(ledger)
-    assert run == ledger.monitors.find("crowded") == ledger.monitors.list_runs()[0]
+    assert run == ledger.monitors.find_newest_run("crowded") == ledger.monitors.list_runs()[0]
     assert (run.state, run.looks_made, run.last_look, run.reason) == (MonitorState.RUNNING, 0, 0, "to see")
-    assert ledger.monitors.find("another") is None
+    assert ledger.monitors.find_newest_run("another") is None
     one_day = charge(NANO, keys=cells(day=DAYS[:1]), table="visits")
     assert ledger.find_headroom(one_day, CAPS).epsilon_nano == 99 * NANO
-    assert ledger.verify() == 2
+    assert ledger.verify_everything() == 2
 
 
 def test_what_does_not_fit_is_not_started(ledger: Ledger) -> None:
@@ -47,7 +47,7 @@ def test_what_does_not_fit_is_not_started(ledger: Ledger) -> None:
         start(ledger, caps=limits(NANO - 1))
     with pytest.raises(NotApproved):
         start(ledger, caps=limits(NANO, approval_above=NANO - 1))
-    ledger.owner.approve("m1", **BY)
+    ledger.owner.approve_question("m1", **BY)
     assert start(ledger, caps=limits(NANO, approval_above=NANO - 1)).monitor == "crowded"
 
 
@@ -61,7 +61,7 @@ def test_what_a_monitor_cannot_be_charged_is_refused(ledger: Ledger) -> None:
     for overlap, first in ((0, 0), (1, -1)):
         with pytest.raises(LedgerMisuse):
             WindowAxis("day", overlap, first)
-    assert ledger.verify() == 0
+    assert ledger.verify_everything() == 0
 
 
 def test_looks_are_recorded_with_their_alerts(ledger: Ledger) -> None:
@@ -82,10 +82,10 @@ def test_looks_are_recorded_with_their_alerts(ledger: Ledger) -> None:
         MonitorAlert("crowded", run, 4, 2, 1, moment(4)),
     )
     assert (page.last_look, page.has_more) == (4, False)
-    found = ledger.monitors.find("crowded")
+    found = ledger.monitors.find_newest_run("crowded")
     assert found is not None
     assert (found.looks_made, found.last_look) == (2, 4)
-    assert ledger.verify() == 6
+    assert ledger.verify_everything() == 6
 
 
 def test_alerts_come_in_pages_of_whole_looks(ledger: Ledger) -> None:
@@ -120,7 +120,7 @@ def test_a_look_that_was_recorded_meanwhile_is_refused(ledger: Ledger) -> None:
     for late, number in ((look(drawn), 2), (look(drawn), 3), (look(drawn, look=7), 3), (look(drawn, look=7), 1)):
         with pytest.raises(LookAlreadyRecorded):
             ledger.monitors.record_look(run, [late], number=number, at=moment(number))
-    assert ledger.verify() == 4
+    assert ledger.verify_everything() == 4
 
 
 def test_a_look_of_windows_twice_or_none_and_of_other_keys_is_refused(ledger: Ledger) -> None:
@@ -153,7 +153,7 @@ def test_the_last_look_closes_with_it(ledger: Ledger) -> None:
         with pytest.raises(WindowClosed):
             verb()
     assert len(ledger.monitors.read_alerts(run).alerts) == 1
-    assert ledger.verify() == 5
+    assert ledger.verify_everything() == 5
 
 
 def test_more_than_was_reserved_is_not_spent(ledger: Ledger) -> None:
@@ -162,31 +162,31 @@ def test_more_than_was_reserved_is_not_spent(ledger: Ledger) -> None:
     for losses in ([NANO + 1, 0, 0], [-1, 0, 0], [0, 0], []):
         with pytest.raises(LedgerMisuse):
             ledger.monitors.close_window(run, 0, np.array(losses, dtype=np.int64))
-    assert ledger.verify() == 3
+    assert ledger.verify_everything() == 3
 
 
 def test_a_paused_monitor_makes_no_look(ledger: Ledger) -> None:
     run = start(ledger).run
     drawn = ledger.monitors.begin_window(run, 0, b"drawn")
-    ledger.monitors.pause(run, by="kim", why="the source moves")
+    ledger.monitors.pause_run(run, by="kim", why="the source moves")
     for verb in (
         lambda: ledger.monitors.record_look(run, [look(drawn)], number=1, at=moment(1)),
         lambda: ledger.monitors.begin_window(run, 0, b"anew"),
         lambda: ledger.monitors.begin_window(run, 1, b"anew"),
-        lambda: ledger.monitors.pause(run, **BY),
+        lambda: ledger.monitors.pause_run(run, **BY),
     ):
         with pytest.raises(MonitorStopped, match="paused"):
             verb()
-    found = ledger.monitors.find("crowded")
+    found = ledger.monitors.find_newest_run("crowded")
     assert found is not None
     assert (found.state, found.reason) == (MonitorState.PAUSED, "the source moves")
-    ledger.monitors.resume(run, **BY)
+    ledger.monitors.resume_run(run, **BY)
     with pytest.raises(MonitorStopped, match="running"):
-        ledger.monitors.resume(run, **BY)
+        ledger.monitors.resume_run(run, **BY)
     ledger.monitors.record_look(run, [look(drawn)], number=1, at=moment(1))
-    ledger.monitors.pause(run, **BY)
+    ledger.monitors.pause_run(run, **BY)
     ledger.monitors.close_window(run, 0, None)
-    assert ledger.verify() == 8
+    assert ledger.verify_everything() == 8
 
 
 def test_an_ended_monitor_makes_no_look_and_begins_no_window_again(ledger: Ledger) -> None:
@@ -194,29 +194,29 @@ def test_an_ended_monitor_makes_no_look_and_begins_no_window_again(ledger: Ledge
     look_at(ledger, first.run, 0, number=1, keys=(1,))
     with pytest.raises(MonitorNotEnded, match="crowded"):
         start(ledger)
-    ledger.monitors.pause(first.run, **BY)
+    ledger.monitors.pause_run(first.run, **BY)
     with pytest.raises(MonitorNotEnded, match="crowded"):
         start(ledger)
-    ledger.monitors.end(first.run, **BY)
+    ledger.monitors.end_run(first.run, **BY)
     for verb in (
         lambda: ledger.monitors.begin_window(first.run, 1, b"drawn"),
         lambda: ledger.monitors.close_window(first.run, 0, None),
-        lambda: ledger.monitors.resume(first.run, **BY),
-        lambda: ledger.monitors.end(first.run, **BY),
+        lambda: ledger.monitors.resume_run(first.run, **BY),
+        lambda: ledger.monitors.end_run(first.run, **BY),
     ):
         with pytest.raises(MonitorStopped, match="ended"):
             verb()
     second = start(ledger)
     assert (second.excluded_windows, first.excluded_windows) == (frozenset({0}), frozenset())
-    assert ledger.monitors.find("crowded") == second
+    assert ledger.monitors.find_newest_run("crowded") == second
     with pytest.raises(WindowClosed):
         ledger.monitors.begin_window(second.run, 0, b"drawn")
     look_at(ledger, second.run, 1, number=1)
-    ledger.monitors.end(second.run, **BY)
+    ledger.monitors.end_run(second.run, **BY)
     changed = start(ledger, horizon(fingerprint="m2"))
     assert changed.excluded_windows == frozenset()
     assert len(ledger.monitors.read_alerts(first.run).alerts) == 1
-    assert ledger.verify() > 0
+    assert ledger.verify_everything() > 0
 
 
 def test_a_monitor_may_begin_late_in_its_horizon(ledger: Ledger) -> None:
@@ -227,7 +227,7 @@ def test_a_monitor_may_begin_late_in_its_horizon(ledger: Ledger) -> None:
             ledger.monitors.begin_window(run, window, b"drawn")
     look_at(ledger, run, 2, 3, number=30)
     ledger.monitors.close_window(run, 3, np.array([0, 5, 0]))
-    ledger.monitors.end(run, **BY)
+    ledger.monitors.end_run(run, **BY)
     (family,) = ledger.report_balances(CAPS).families
     assert family.spent_nano == (NANO, NANO, NANO, 0, 5, 0)
 
@@ -236,8 +236,8 @@ def test_a_monitors_reservation_is_no_question_that_died(ledger: Ledger) -> None
     run = start(ledger)
     reservation = Reservation(run.run, run.charge, run.started_at)
     for verb in (
-        lambda: ledger.owner.settle(run.run, untouched=True, **BY),
-        lambda: ledger.owner.settle(run.run, untouched=False, **BY),
+        lambda: ledger.owner.settle_reservation(run.run, untouched=True, **BY),
+        lambda: ledger.owner.settle_reservation(run.run, untouched=False, **BY),
         lambda: ledger.release(reservation),
         lambda: ledger.commit(reservation, all_of(run.charge), None),
         lambda: ledger.owner.open_window(**BY),
@@ -250,15 +250,15 @@ def test_a_monitors_reservation_is_no_question_that_died(ledger: Ledger) -> None
     assert (shown.status, shown.monitor, shown.spent) == ("standing", "crowded", None)
     hour = timedelta(hours=1)
     assert ledger.reserve(replace(run.charge, analyst=OWNER), CAPS, once_within=hour).id != run.run
-    ledger.monitors.pause(run.run, **BY)
+    ledger.monitors.pause_run(run.run, **BY)
     with pytest.raises(MonitorNotEnded):
         ledger.owner.open_window(**BY)
-    ledger.monitors.end(run.run, **BY)
+    ledger.monitors.end_run(run.run, **BY)
     ended = ledger.read_history()[0]
     assert (ended.status, ended.largest_losses) == ("ended", Amounts(0, 0))
     ledger.owner.open_window(**BY)
     with pytest.raises(LedgerMisuse, match="ended"):
-        ledger.owner.settle(run.run, untouched=False, **BY)
+        ledger.owner.settle_reservation(run.run, untouched=False, **BY)
 
 
 def test_a_lease_is_somebody_elses_until_it_is_over(ledger: Ledger) -> None:
@@ -289,7 +289,7 @@ def test_a_state_that_is_gone_is_never_drawn_anew(ledger: Ledger) -> None:
         ledger.monitors.begin_window(run, 1, b"drawn anew")
     ledger.monitors.close_window(run, 1, None)
     assert [one.window for one in ledger.monitors.list_open_windows(run)] == [0]
-    assert ledger.verify() > 0
+    assert ledger.verify_everything() > 0
 
 
 def test_a_reader_pays_once_and_gets_back_what_never_began(ledger: Ledger) -> None:
@@ -303,7 +303,7 @@ def test_a_reader_pays_once_and_gets_back_what_never_began(ledger: Ledger) -> No
         ledger.reserve(charge(1, keys=KEYS, analyst="bob", table="visits", unit="person"), caps)
     look_at(ledger, run, 0, number=1)
     ledger.monitors.close_window(run, 0, np.array([7, 8, 9]))
-    ledger.monitors.end(run, **BY)
+    ledger.monitors.end_run(run, **BY)
     (read,) = ledger.read_history(analyst="bob")
     assert (read.status, read.read_reservation) == ("read", run)
     own = ledger.report_balances(caps, analyst="bob")
@@ -313,7 +313,7 @@ def test_a_reader_pays_once_and_gets_back_what_never_began(ledger: Ledger) -> No
     assert ledger.report_balances(caps, analyst="carl").families[0].spent_nano == (7, 8, 9, *[0] * 9)
     with pytest.raises(OverBudget):
         ledger.monitors.charge_reader(run, "dan", limits(100 * NANO, analyst_per_predicate=NANO - 1))
-    assert ledger.verify() > 0
+    assert ledger.verify_everything() > 0
 
 
 def test_what_windows_did_not_cost_is_given_back_as_they_close(ledger: Ledger) -> None:
@@ -324,7 +324,7 @@ def test_what_windows_did_not_cost_is_given_back_as_they_close(ledger: Ledger) -
     (family,) = ledger.report_balances(CAPS).families
     assert family.spent_nano == (NANO, 5, 0, 3, 3, 3, *[NANO] * 6)
     assert ledger.report_balances(CAPS).tables[0].spent_nano == NANO
-    ledger.monitors.end(run, **BY)
+    ledger.monitors.end_run(run, **BY)
     assert ledger.report_balances(CAPS).families[0].spent_nano == (NANO, 5, 0, 3, 3, 3, *[0] * 6)
 
 
@@ -334,9 +334,9 @@ def test_what_windows_that_overlap_did_not_cost_is_kept(ledger: Ledger) -> None:
     look_at(ledger, run, 0, number=1)
     ledger.monitors.close_window(run, 0, np.array([0, 0, 0]))
     assert ledger.report_balances(CAPS).families[0].spent_nano == (NANO,) * 12
-    ledger.monitors.end(run, **BY)
+    ledger.monitors.end_run(run, **BY)
     assert ledger.report_balances(CAPS).families[0].spent_nano == (NANO,) * 6 + (0,) * 6
-    assert ledger.verify() > 0
+    assert ledger.verify_everything() > 0
 
 
 def test_what_windows_did_not_cost_shows_in_nobody_elses_balances(ledger: Ledger) -> None:
@@ -347,7 +347,7 @@ def test_what_windows_did_not_cost_shows_in_nobody_elses_balances(ledger: Ledger
     ledger.monitors.close_window(run, 0, np.array([0, 0, 0]))
     assert ledger.find_headroom(asked["bob"], caps).epsilon_nano == NANO
     assert ledger.find_headroom(asked[OWNER], caps).epsilon_nano == 2 * NANO
-    ledger.monitors.end(run, **BY)
+    ledger.monitors.end_run(run, **BY)
     assert ledger.find_headroom(asked["bob"], caps).epsilon_nano == NANO
     later = charge(0, keys=cells(day=DAYS[1:2]), table="visits", analyst="bob")
     assert ledger.find_headroom(later, caps).epsilon_nano == 2 * NANO
@@ -359,9 +359,14 @@ def test_what_is_secret_is_in_no_export_and_no_report(ledger: Ledger) -> None:
     drawn = ledger.monitors.begin_window(run, 0, secret)
     ledger.monitors.record_look(run, [look(drawn, alerted)], number=1, at=moment(1))
     (state,) = ledger.monitors.list_open_windows(run)
-    found = ledger.monitors.find("crowded")
+    found = ledger.monitors.find_newest_run("crowded")
     told = (
-        *(list(ledger.owner.export()), ledger.owner.read_log(), ledger.read_history(), ledger.find_questions(run)),
+        *(
+            list(ledger.owner.export_events()),
+            ledger.owner.read_log(),
+            ledger.read_history(),
+            ledger.find_questions(run),
+        ),
         *(
             ledger.report_balances(CAPS),
             found,
@@ -374,7 +379,7 @@ def test_what_is_secret_is_in_no_export_and_no_report(ledger: Ledger) -> None:
     for one in told:
         assert secret.decode() not in repr(one)
         assert secret.hex() not in repr(one)
-    begun, looked = list(ledger.owner.export())[2:]
+    begun, looked = list(ledger.owner.export_events())[2:]
     assert (begun.kind, begun.run, begun.window) == ("MonitorWindowBegun", run, 0)
     assert (looked.kind, looked.run, looked.look, looked.looked_at) == ("MonitorLooked", run, 1, 1)
     with ledger._journal.begin_read() as (transaction, balances):
@@ -394,23 +399,23 @@ def test_what_the_log_tells_of_a_state_cannot_be_guessed(ledger: Ledger) -> None
     ledger.monitors.record_look(run, [look(drawn, body=b"count 17")], number=1, at=moment(1))
     with ledger._journal.begin_read() as (transaction, balances):
         payloads = [json.loads(record.payload) for record in transaction.read_records_after(0, GENESIS)]
-        assert balances.monitors.find(run).open_windows[0].state not in guesses
+        assert balances.monitors.find_run(run).open_windows[0].state not in guesses
     told = {payloads[2]["state"], payloads[3]["windows"][0][2]}
     assert len(told) == 2
     assert not told & guesses
     (state,) = ledger.monitors.list_open_windows(run)
     assert state.body == b"count 17"
-    ledger.verify()
+    ledger.verify_everything()
 
 
 def test_every_event_of_a_monitor_is_exported(ledger: Ledger) -> None:
     run = start(ledger).run
     look_at(ledger, run, 0, number=1)
     ledger.monitors.close_window(run, 0, np.array([1, 2, 3]))
-    ledger.monitors.pause(run, by="kim", why="quiet")
-    ledger.monitors.resume(run, **BY)
-    ledger.monitors.end(run, by="kim", why="over")
-    rows = list(ledger.owner.export())
+    ledger.monitors.pause_run(run, by="kim", why="quiet")
+    ledger.monitors.resume_run(run, **BY)
+    ledger.monitors.end_run(run, by="kim", why="over")
+    rows = list(ledger.owner.export_events())
     assert [row.kind for row in rows][1:] == [
         *("MonitorStarted", "MonitorWindowBegun", "MonitorLooked", "MonitorWindowClosed"),
         *("MonitorPaused", "MonitorResumed", "MonitorEnded"),
@@ -430,7 +435,7 @@ def test_a_ledger_whose_newest_look_was_cut_off_is_not_verified(ledger_url: str)
     engine.dispose()
     with Ledger.open(ledger_url, clock=now) as ledger:
         with pytest.raises(LedgerUnavailable, match="not what was written"):
-            ledger.verify()
+            ledger.verify_everything()
         with pytest.raises(WindowLost):
             ledger.monitors.list_open_windows(run)
 
@@ -441,7 +446,7 @@ def test_a_ledger_opened_from_a_snapshot_knows_its_monitors(ledger_url: str) -> 
         look_at(ledger, first, 0, 1, number=1, keys=(0,))
         ledger.monitors.close_window(first, 0, np.array([1, 2, 3]))
         ledger.monitors.charge_reader(first, "bob", CAPS)
-        ledger.monitors.end(first, **BY)
+        ledger.monitors.end_run(first, **BY)
         second = start(ledger).run
         look_at(ledger, second, 2, number=1)
         runs = ledger.monitors.list_runs()
@@ -450,5 +455,5 @@ def test_a_ledger_opened_from_a_snapshot_knows_its_monitors(ledger_url: str) -> 
         assert runs[1].excluded_windows == {0, 1}
         assert ledger.monitors.charge_reader(first, "bob", CAPS) is None
         look_at(ledger, second, 2, number=2)
-        ledger.monitors.end(second, **BY)
-        assert ledger.verify() > 0
+        ledger.monitors.end_run(second, **BY)
+        assert ledger.verify_everything() > 0

@@ -35,16 +35,16 @@ def test_a_grant_raises_its_cap_until_it_is_revoked(ledger_url: str, caps: Limit
     with Ledger.open(ledger_url, clock=now) as ledger, Ledger.open(ledger_url, clock=now) as other:
         with pytest.raises(OverBudget):
             ledger.reserve(asked, caps)
-        identity = ledger.owner.grant(given, **BY)
+        identity = ledger.owner.write_grant(given, **BY)
         assert other.owner.list_grants() == {identity: given}
-        assert other.find_headroom(asked, caps).admits(asked)
+        assert other.find_headroom(asked, caps).admits_charge(asked)
         other.release(other.reserve(asked, caps))
-        ledger.owner.revoke(identity, **BY)
+        ledger.owner.revoke_grant(identity, **BY)
         with pytest.raises(OverBudget):
             other.reserve(asked, caps)
         with pytest.raises(LedgerMisuse):
-            ledger.owner.revoke(identity, **BY)
-        assert ledger.verify() == 4
+            ledger.owner.revoke_grant(identity, **BY)
+        assert ledger.verify_everything() == 4
 
 
 def test_grants_for_others_raise_nothing(ledger: Ledger) -> None:
@@ -54,15 +54,15 @@ def test_grants_for_others_raise_nothing(ledger: Ledger) -> None:
         grant(BalanceScope.PER_TABLE, table="visits"),
         grant(BalanceScope.ANALYST_PER_PREDICATE, analyst="bob"),
     ):
-        ledger.owner.grant(given, **BY)
+        ledger.owner.write_grant(given, **BY)
     assert ledger.find_headroom(charge(), caps).room_without_paths == BalanceRoom(2 * NANO, None)
     assert ledger.report_balances(caps).tables == ()
 
 
 def test_what_was_spent_within_a_revoked_grant_stays_spent(ledger: Ledger) -> None:
-    identity = ledger.owner.grant(grant(BalanceScope.PER_PREDICATE, 2 * NANO), **BY)
+    identity = ledger.owner.write_grant(grant(BalanceScope.PER_PREDICATE, 2 * NANO), **BY)
     ledger.reserve(charge(5 * NANO), limits(4 * NANO))
-    ledger.owner.revoke(identity, **BY)
+    ledger.owner.revoke_grant(identity, **BY)
     assert ledger.find_headroom(charge(), limits(4 * NANO)).epsilon_nano == -NANO
     assert ledger.find_headroom(charge(), limits(6 * NANO)).epsilon_nano == NANO
 
@@ -83,7 +83,7 @@ def test_impossible_grants_cannot_be_expressed() -> None:
 
 
 def test_caps_too_large_to_count_are_as_large_as_can_be_counted(ledger: Ledger) -> None:
-    ledger.owner.grant(grant(BalanceScope.PER_PREDICATE, 1000 * MOST_NANO_PER_CHARGE), **BY)
+    ledger.owner.write_grant(grant(BalanceScope.PER_PREDICATE, 1000 * MOST_NANO_PER_CHARGE), **BY)
     caps = limits(2**63 - 1, per_unit=2**80, analyst_per_predicate=2**63)
     for unit in ("row", "customer_id"):
         ledger.reserve(charge(3 * NANO, unit=unit), caps)
@@ -124,15 +124,15 @@ def test_a_question_above_the_threshold_waits_for_approval(ledger: Ledger) -> No
         ledger.reserve(charge(NANO + 1), caps)
     assert (refusal.value.question, refusal.value.above_nano) == ("q1", NANO)
     assert not ledger.is_approved("q1")
-    assert ledger.owner.approve("q1", **BY)
-    assert not ledger.owner.approve("q1", **BY)
+    assert ledger.owner.approve_question("q1", **BY)
+    assert not ledger.owner.approve_question("q1", **BY)
     assert ledger.is_approved("q1")
     ledger.reserve(charge(NANO + 1), caps)
     with pytest.raises(NotApproved):
         ledger.reserve(charge(NANO + 1, question="q2"), caps)
     with pytest.raises(OverBudget):
         ledger.reserve(charge(4 * NANO, question="q2"), caps)
-    assert ledger.verify() == 4
+    assert ledger.verify_everything() == 4
 
 
 def test_a_stored_answer_is_read_by_others_only_once_its_question_is_approved(ledger: Ledger) -> None:
@@ -144,8 +144,8 @@ def test_a_stored_answer_is_read_by_others_only_once_its_question_is_approved(le
     with pytest.raises(NotApproved):
         ledger.charge_reader(stored.make_reading_charge("bob"), since, answer=stored)
     assert ledger.charge_reader(stored.make_reading_charge("ann"), since, answer=stored) is None
-    assert ledger.verify() == 2
-    ledger.owner.approve("q1", **BY)
+    assert ledger.verify_everything() == 2
+    ledger.owner.approve_question("q1", **BY)
     assert ledger.charge_reader(stored.make_reading_charge("bob"), since, answer=stored) is not None
 
 
@@ -175,7 +175,7 @@ def test_a_window_lets_balances_start_anew_but_for_what_is_open(ledger_url: str)
         assert [question.window_number for question in ledger.read_history()] == [1, 1, 1]
     with Ledger.open(ledger_url, clock=now) as again:
         assert again.report_balances(caps) == report
-        assert again.verify() == 7
+        assert again.verify_everything() == 7
 
 
 def test_a_question_that_continues_a_path_across_a_window_is_charged_in_full_there(ledger: Ledger) -> None:
@@ -201,7 +201,7 @@ def test_a_question_that_continues_a_path_across_a_window_is_charged_in_full_the
         asked = replace(asked, path_continuation=continuing(state, shared=NANO, known=NANO))
     (family,) = ledger.report_balances(caps, covers_all_windows=True).families
     assert family.spent_nano == (4 * NANO,) * 3
-    assert ledger.verify() == 12
+    assert ledger.verify_everything() == 12
 
 
 def test_no_path_survives_a_window(ledger_url: str) -> None:
@@ -216,7 +216,7 @@ def test_no_path_survives_a_window(ledger_url: str) -> None:
         ledger.owner.open_window(**BY)
         ledger.owner.open_window(**BY)
     with Ledger.open(ledger_url, clock=now) as ledger:
-        ledger.verify()
+        ledger.verify_everything()
         fresh = per_key([10], fresh=[0])
         ledger.commit(second, fresh, b"DE", paths={"f": b"60"})
         assert ledger.find_paths(["f"], "v1") == {}
@@ -225,7 +225,7 @@ def test_no_path_survives_a_window(ledger_url: str) -> None:
             ledger.reserve(
                 replace(asked, path_continuation=continuing(PathState("f", "v1", second.id), shared=0, known=0)), caps
             )
-        assert ledger.verify() == 6
+        assert ledger.verify_everything() == 6
         for all_windows, spent in ((False, 10), (True, 60)):
             reports = ledger.report_balances(caps, covers_all_windows=all_windows).families
             assert max(nano for family in reports for nano in family.spent_nano) == spent
@@ -246,7 +246,7 @@ def test_a_commit_across_a_window_is_covered_in_the_old_one_too(ledger: Ledger) 
     for all_windows in (False, True):
         (family,) = ledger.report_balances(caps, covers_all_windows=all_windows).families
         assert family.spent_nano == (80,) * 3
-    assert ledger.verify() == 5
+    assert ledger.verify_everything() == 5
 
 
 def test_history_and_export_list_everything(ledger: Ledger) -> None:
@@ -260,21 +260,21 @@ def test_history_and_export_list_everything(ledger: Ledger) -> None:
     assert stored is not None
     ledger.charge_reader(stored.make_reading_charge("bob"), caps, answer=stored)
     dead = ledger.reserve(charge(NANO), caps)
-    ledger.owner.settle(dead.id, untouched=False, by="owner", why="killed")
-    ledger.owner.grant(grant(BalanceScope.PER_UNIT), **BY)
+    ledger.owner.settle_reservation(dead.id, untouched=False, by="owner", why="killed")
+    ledger.owner.write_grant(grant(BalanceScope.PER_UNIT), **BY)
     ledger.owner.open_window(**BY)
     listed = ledger.read_history()
     assert [question.status for question in listed] == ["committed", "committed", "read", "settled"]
     assert (listed[2].read_reservation, listed[3].settled_by, listed[3].settled_why) == (first.id, "owner", "killed")
     assert [question.reservation for question in listed][:2] == [first.id, second.id]
-    exported = list(ledger.owner.export())
+    exported = list(ledger.owner.export_events())
     assert [record.event for record in exported] == list(range(1, 11))
     assert [record.kind for record in exported[:4]] == ["Reserved", "Committed", "Reserved", "Committed"]
     committed = exported[3]
     assert (committed.epsilon_nano, committed.shared_epsilon_nano) == (NANO, 2)
     assert (exported[2].shared_epsilon_nano, exported[2].paths, exported[4].shared_epsilon_nano) == (3, 1, 0)
     assert (exported[8].scope, exported[8].why) == ("per_unit", BY["why"])
-    number, newest = ledger.owner.find_newest()
+    number, newest = ledger.owner.find_newest_event()
     assert (number, newest) == (10, exported[-1].hash)
     assert ledger.owner.has_event(10, newest)
     assert not ledger.owner.has_event(9, newest)
@@ -286,12 +286,12 @@ def test_history_and_export_list_everything(ledger: Ledger) -> None:
 def test_what_owners_decided_reads_back_as_it_was(ledger_url: str) -> None:
     with Ledger.open(ledger_url, clock=now) as ledger:
         reservation = ledger.reserve(charge(), limits())
-        identity = ledger.owner.grant(grant(BalanceScope.PER_PREDICATE, table="sales"), **BY)
-        ledger.owner.revoke(identity, **BY)
-        ledger.owner.settle(reservation.id, untouched=True, **BY)
-        ledger.owner.approve("q1", **BY)
+        identity = ledger.owner.write_grant(grant(BalanceScope.PER_PREDICATE, table="sales"), **BY)
+        ledger.owner.revoke_grant(identity, **BY)
+        ledger.owner.settle_reservation(reservation.id, untouched=True, **BY)
+        ledger.owner.approve_question("q1", **BY)
         ledger.owner.open_window(**BY)
-        ledger.owner.prune("sales", "v1", **BY)
+        ledger.owner.prune_paths("sales", "v1", **BY)
     with Ledger.open(ledger_url, clock=now) as ledger:
         decided = list(ledger.owner.read_decisions())
         assert [type(event).__name__ for event in decided] == [
@@ -319,25 +319,25 @@ def test_what_no_budget_covers_is_written_down_once_and_read_back(ledger_url: st
     told = {"table": "sales", "version": "v1", "method": "sps", "file": "sales.parquet", "file_hash": "0" * 64}
     with Ledger.open(ledger_url, clock=now) as ledger, Ledger.open(ledger_url, clock=now) as other:
         before = ledger.find_headroom(charge(), limits())
-        assert ledger.owner.find_published() == ()
-        assert ledger.owner.publish("p1", **told, statement="It shows <who> is there: é.", **BY)
-        assert not other.owner.publish("p1", **{**told, "file": "more.parquet"}, statement="", **BY)
-        assert other.owner.publish("p2", **told, statement="And again.", **BY)
-        first, second = ledger.owner.find_published()
+        assert ledger.owner.find_publications() == ()
+        assert ledger.owner.record_publication("p1", **told, statement="It shows <who> is there: é.", **BY)
+        assert not other.owner.record_publication("p1", **{**told, "file": "more.parquet"}, statement="", **BY)
+        assert other.owner.record_publication("p2", **told, statement="And again.", **BY)
+        first, second = ledger.owner.find_publications()
         assert (first.publication, first.by, first.why) == ("p1", BY["by"], BY["why"])
         assert first.statement == "It shows <who> is there: é."
         assert {name: getattr(first, name) for name in told} == told
-        assert ledger.owner.find_published("p2") == (second,)
+        assert ledger.owner.find_publications("p2") == (second,)
         assert list(other.owner.read_decisions()) == [first, second]
-        assert ledger.verify() == 2
-        (exported, _) = ledger.owner.export()
+        assert ledger.verify_everything() == 2
+        (exported, _) = ledger.owner.export_events()
         assert (exported.kind, exported.about, exported.method) == ("Published", "p1", "sps")
         assert (exported.file, exported.file_hash, exported.statement) == (
             first.file, first.file_hash, first.statement,
         )  # fmt: skip
         assert ledger.find_headroom(charge(), limits()) == before
         ledger.owner.open_window(**BY)
-        assert ledger.owner.find_published() == (first, second)
+        assert ledger.owner.find_publications() == (first, second)
 
 
 def test_amounts_of_a_table_are_those_of_a_unit_or_a_row() -> None:
@@ -348,36 +348,36 @@ def test_amounts_of_a_table_are_those_of_a_unit_or_a_row() -> None:
 def test_a_wish_that_is_sent_twice_is_granted_once(ledger_url: str) -> None:
     given, once = grant(BalanceScope.PER_PREDICATE), "0123456789abcdef" * 2
     with Ledger.open(ledger_url, clock=now) as ledger, Ledger.open(ledger_url, clock=now) as other:
-        assert ledger.owner.grant(given, once=once, **BY) == once
-        assert other.owner.grant(given, once=once, **BY) == once
+        assert ledger.owner.write_grant(given, once=once, **BY) == once
+        assert other.owner.write_grant(given, once=once, **BY) == once
         assert other.owner.list_grants() == {once: given}
-        ledger.owner.revoke(once, **BY)
-        other.owner.grant(given, once=once, **BY)
+        ledger.owner.revoke_grant(once, **BY)
+        other.owner.write_grant(given, once=once, **BY)
         assert ledger.owner.list_grants() == {}
         assert ledger.owner.open_window(once=once, **BY) == once
         other.owner.open_window(once=once, **BY)
-        assert len(list(ledger.owner.read_decisions())) == ledger.verify() == 3
+        assert len(list(ledger.owner.read_decisions())) == ledger.verify_everything() == 3
         for foreign in ("", "g" * 32, "0" * 31, "0" * 32 + "\n", "A" * 32):
             with pytest.raises(LedgerMisuse):
-                ledger.owner.grant(given, once=foreign, **BY)
+                ledger.owner.write_grant(given, once=foreign, **BY)
 
 
 def test_what_is_declined_waits_no_longer_and_may_be_asked_and_approved_later(ledger_url: str) -> None:
     asked, caps = charge(2 * NANO, question="q1"), replace(limits(4 * NANO), approval_above_nano=NANO)
     wording = Wording(text="SELECT 1", guarantee="sure", fnr=None, fpr=None)
     with Ledger.open(ledger_url, clock=now) as ledger:
-        assert not ledger.owner.decline("q1", **BY)
+        assert not ledger.owner.decline_question("q1", **BY)
         for _ in range(2):
             with pytest.raises(NotApproved) as refused:
                 ledger.reserve(asked, caps)
-            ledger.note_waiting(refused.value, asked, wording)
-            assert [one.question for one in ledger.owner.find_waiting()] == ["q1"]
-            assert ledger.owner.decline("q1", **BY)
-            assert ledger.owner.find_waiting() == ()
-        assert ledger.owner.approve("q1", **BY)
+            ledger.store_waiting_question(refused.value, asked, wording)
+            assert [one.question for one in ledger.owner.find_waiting_questions()] == ["q1"]
+            assert ledger.owner.decline_question("q1", **BY)
+            assert ledger.owner.find_waiting_questions() == ()
+        assert ledger.owner.approve_question("q1", **BY)
         ledger.reserve(asked, caps)
     with Ledger.open(ledger_url, clock=now) as ledger:
         decided = [event for event in ledger.owner.read_decisions() if isinstance(event, Declined)]
         assert [(event.question, event.by, event.why) for event in decided] == [("q1", BY["by"], BY["why"])] * 2
-        assert [record.question for record in ledger.owner.export() if record.kind == "Declined"] == ["q1", "q1"]
-        assert ledger.verify() == 4
+        assert [record.question for record in ledger.owner.export_events() if record.kind == "Declined"] == ["q1", "q1"]
+        assert ledger.verify_everything() == 4

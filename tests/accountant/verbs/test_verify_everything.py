@@ -41,24 +41,24 @@ def write_everything(url: str, *, monitors: bool = True) -> None:
     with Ledger.open(url, clock=now, snapshot_every=1) as ledger:
         for number, version in enumerate(("v1", "v2")):
             asked = charge(60, keys=cells(country=("DE", "FR", "UK"), month=(version,)), version=version)
-            begun = ledger.idempotency.begin(
+            begun = ledger.idempotency.begin_attempt(
                 "ann", f"key {number}", request="r" * 64, lease=timedelta(hours=1), keep=timedelta(days=1)
             )
             assert isinstance(begun, Attempt)
             reservation = ledger.reserve(asked, CAPS, attempt=begun)
             ledger.commit(reservation, per_key([60, 1, 2]), b"FR", paths={"f": b"values", "g": b"more"})
-            ledger.idempotency.end(begun, response=b'{"keys": ["FR"]}', answer=reservation.id)
-        ledger.owner.prune("sales", "v1", **BY)
+            ledger.idempotency.store_response(begun, response=b'{"keys": ["FR"]}', answer=reservation.id)
+        ledger.owner.prune_paths("sales", "v1", **BY)
         ledger.release(ledger.reserve(charge(5, question="released"), CAPS))
         dead = ledger.reserve(charge(5, question="dead"), CAPS)
-        ledger.owner.settle(dead.id, untouched=False, **BY)
-        ledger.owner.approve("q9", **BY)
+        ledger.owner.settle_reservation(dead.id, untouched=False, **BY)
+        ledger.owner.approve_question("q9", **BY)
         for question in ("dear", "dearer"):
             refusal = NotApproved(question=question, needed_nano=9, above_nano=5, declined=None)
-            ledger.note_waiting(
+            ledger.store_waiting_question(
                 refusal, charge(9, question=question), Wording("SELECT ? " * 200, "at most", "0.05", "0.1")
             )
-        ledger.exposures.remember({"sales": ["public.sales", "shop oid 7"]})
+        ledger.exposures.store_relations({"sales": ["public.sales", "shop oid 7"]})
         uniform = ledger.reserve(charge(3, question="uniform"), CAPS)
         ledger.commit(uniform, all_of(uniform.charge), b"UK")
         ledger.owner.open_window(**BY)
@@ -83,7 +83,7 @@ def whole(ledger_url: str) -> str:
 
 def verify(url: str) -> int:
     with Ledger.open(url, clock=now, snapshot_every=10**9) as ledger:
-        return ledger.verify()
+        return ledger.verify_everything()
 
 
 def is_refused(url: str) -> bool:
@@ -169,7 +169,7 @@ def test_a_trigger_that_is_gone_is_missed(whole: str) -> None:
 
 def test_postgresql_says_what_it_was_not_asked(new_database: Callable[[], str]) -> None:
     with Ledger.open(new_database(), clock=now) as ledger:
-        told = " ".join(ledger.owner.list_unchecked())
+        told = " ".join(ledger.owner.list_impossible_checks())
         assert "amcheck is not there" in told
 
 

@@ -40,7 +40,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, s
         serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
     ):
         yield service, addresses.rest
-        service.ledger.verify()
+        service.ledger.verify_everything()
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ class Shop:
 
     @property
     def events(self) -> int:
-        return self.here.ledger.verify()
+        return self.here.ledger.verify_everything()
 
     @property
     def spent(self) -> float:
@@ -365,7 +365,7 @@ def test_what_was_reserved_in_a_process_that_died_is_waited_for_no_longer_than_i
             )
             dying.ledger.reserve(claim.charge, claim.limits)
         assert not pipeline.answer(service, plan, question).is_reused
-        assert service.ledger.verify() == 3
+        assert service.ledger.verify_everything() == 3
 
 
 @SQLITE

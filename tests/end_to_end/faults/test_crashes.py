@@ -100,7 +100,7 @@ def test_killed_before_it_can_commit_the_reservation_stays_spent(
 
 def test_killed_after_it_committed_the_answer_is_stored_and_paid_once(policy: Path, ledger_url: str) -> None:
     with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as ledger, asking(policy):
-        eventually(lambda: ledger.verify() == 2)
+        eventually(lambda: ledger.verify_everything() == 2)
     document = command("budget", policy)
     assert most_spent(document, "sales") == COST
     assert document["open_reservations"] == 0
@@ -182,7 +182,7 @@ def test_connections_that_the_source_dropped_are_not_an_outage(
             owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
         keys = pipeline.answer(service, pipeline.plan_asked_question(service, question), question).keys
         assert list(keys.keys) == shop.BUSY_STORES
-        assert service.ledger.verify() == 2
+        assert service.ledger.verify_everything() == 2
 
 
 PAID = ("--epsilon", "0.5", "--yes", "--why", "a test")
@@ -234,7 +234,7 @@ def test_a_release_that_is_killed_before_it_can_commit_stays_spent(
 
 def test_a_release_that_is_killed_after_it_committed_is_told_again_and_paid_once(policy: Path, ledger_url: str) -> None:
     with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as ledger, running(policy, *ROC):
-        eventually(lambda: ledger.verify() == 2)
+        eventually(lambda: ledger.verify_everything() == 2)
     told = command(ROC[0], policy, *ROC[1:])
     assert told["paid_before"]
     assert len(told["groups"]) > 1
@@ -247,7 +247,7 @@ def test_a_table_that_is_killed_after_it_committed_is_written_again_and_paid_onc
     policy: Path, ledger_url: str
 ) -> None:
     with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as ledger, running(policy, *PUBLISHED):
-        eventually(lambda: ledger.verify() == 2)
+        eventually(lambda: ledger.verify_everything() == 2)
     told = command(PUBLISHED[0], policy, *PUBLISHED[1:])
     assert told["paid_before"]
     assert (policy.parent / told["file"]).exists()

@@ -54,7 +54,7 @@ def _find_answer(directory: Path, *, keys_at_once: int | None) -> tuple[KeySet, 
             answer.reservation or "", analyst=service.find_analyst(None).name
         )
         assert stored is not None
-        return answer.keys, stored.spent, service.ledger.verify()
+        return answer.keys, stored.spent, service.ledger.verify_everything()
 
 
 @pytest.fixture(scope="module")

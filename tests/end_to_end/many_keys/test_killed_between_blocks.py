@@ -43,11 +43,11 @@ def test_dying_between_blocks_leaves_the_worst_case_spent_and_no_answer(tmp_path
     )
     assert child.returncode == -9, child.stderr
     with Service.open(path) as service:
-        assert service.ledger.verify() == 1  # the reservation alone
+        assert service.ledger.verify_everything() == 1  # the reservation alone
         question = asked(service, QUESTION, tolerance="50%")
         plan = stages.plan_asked_question(service, question)
         families = service.report_balances(None).families
         assert [round(max(one.spent_nano) / 1e9, 6) for one in families] == [round(plan.worst_case_epsilon, 6)]
         other = asked(service, QUESTION.replace("> 9", "> 8"), tolerance="50%")  # the same waits for who may be at work
         assert not stages.answer(service, stages.plan_asked_question(service, other), other).is_reused
-        assert service.ledger.verify() == 3
+        assert service.ledger.verify_everything() == 3

@@ -131,13 +131,13 @@ def test_another_threshold_costs_everybody_nothing_and_its_analyst_all_of_it(tmp
         assert here.own("bob") == here.last.spent.epsilon_nano > 0
         assert here.service.ledger.list_open_reservations() == ()
         # asked again it is a stored answer, which bob holds
-        events = here.service.ledger.verify()
+        events = here.service.ledger.verify_everything()
         again = here.ask(BUSY.format(1100), "bob")
         assert again.is_reused
         assert again.keys == answer.keys
         assert again.noise_notice is not None
         assert "also that of earlier questions" in again.noise_notice
-        assert here.service.ledger.verify() == events
+        assert here.service.ledger.verify_everything() == events
 
 
 def test_a_sharper_question_costs_everybody_the_difference(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         # whoever did not notice in time draws noise of its own, too
         late = spending.reserve(here.service, claim, reuse.plan_on_stored_noise(claim, memory, is_wanted=True))
         assert late.on_paths is None
-        here.service.ledger.verify()
+        here.service.ledger.verify_everything()
 
 
 def test_what_is_known_settles_nothing_for_a_question_that_would_else_draw_anew(tmp_path: Path) -> None:
@@ -392,11 +392,14 @@ def test_a_dashboard_costs_what_its_first_refresh_costs(tmp_path: Path, mechanis
     assert len(DASHBOARD) == 20
     with room(tmp_path, mechanism=mechanism) as here:
         first = [here.ask(sql).keys for sql in DASHBOARD]
-        spent, events = {table: here.spent(table) for table in ("sales", "visits")}, here.service.ledger.verify()
+        spent, events = (
+            {table: here.spent(table) for table in ("sales", "visits")},
+            here.service.ledger.verify_everything(),
+        )
         for _ in range(rounds(25, quick=1)):
             assert [here.ask(sql).keys for sql in DASHBOARD] == first
         assert {table: here.spent(table) for table in ("sales", "visits")} == spent
-        assert here.service.ledger.verify() == events
+        assert here.service.ledger.verify_everything() == events
 
 
 def test_nothing_of_anothers_outcomes_shows_where_analysts_have_caps(tmp_path: Path) -> None:

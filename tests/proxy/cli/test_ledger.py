@@ -261,7 +261,7 @@ def test_a_monitor_is_shown_as_what_it_is_until_it_has_ended(
     secret = "U" * 40
     assert run("check").status == 0
     with ledger_of(policy) as ledger:
-        started = ledger.monitors.start(
+        started = ledger.monitors.start_run(
             "crowded",
             replace(charge(7), analyst=RELEASED_BY),
             WIDE,
@@ -289,7 +289,7 @@ def test_a_monitor_is_shown_as_what_it_is_until_it_has_ended(
     for written in ((str(lines),), (str(parquet), "--format", "parquet")):
         assert run("ledger", "export", *written).status == 0
     with ledger_of(policy) as ledger:
-        ledger.monitors.end(started, by="kim", why="over")
+        ledger.monitors.end_run(started, by="kim", why="over")
     (document,) = run("ledger", "show", started, "--json").document
     assert (document["status"], document["epsilon"], document["losses"]) == ("ended", 1e-6, None)
     printed.append(run("ledger", "show", started))

@@ -55,7 +55,7 @@ def test_alerts_are_watched_for_and_scripts_learn_of_the_first(wards: Clinic) ->
     assert seen.stdout == "2026-03-01 06:00:00  look 1  ward B, day 2026-03-01\n"
     told = json.loads(_monitor(wards, "watch", "crowded", "--until-alert", "--json").stdout)
     assert (told["monitor"], told["key"]["ward"], told["look"]) == ("crowded", "B", 1)
-    wards.service.ledger.monitors.end(run, by="tests", why="over")
+    wards.service.ledger.monitors.end_run(run, by="tests", why="over")
     assert _monitor(wards, "watch", "crowded", "--until-alert", "--after", "1").exit_code == 1
 
 

@@ -42,7 +42,7 @@ def crowded(house: House) -> Watch:
 
 def test_the_owner_sees_all_alerts_and_pays_for_none(house: House, crowded: Watch) -> None:
     url = f"http://127.0.0.1:{house.addresses.rest_port}"
-    before = house.service.ledger.owner.find_newest()
+    before = house.service.ledger.owner.find_newest_event()
     with httpx.Client(
         base_url=url, headers={"Origin": url}, timeout=PATIENCE_S, trust_env=False, verify=False
     ) as owner:
@@ -53,7 +53,7 @@ def test_the_owner_sees_all_alerts_and_pays_for_none(house: House, crowded: Watc
         r'<th scope="row">ward ([ABC]), day 2126-01-01</th><td class="tight">2126-01-01 00:00</td>', page
     )
     assert found[-2:] == ["B", "A"]
-    assert house.service.ledger.owner.find_newest() == before
+    assert house.service.ledger.owner.find_newest_event() == before
 
 
 @contextmanager

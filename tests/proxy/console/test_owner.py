@@ -54,7 +54,7 @@ def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A house in which nothing may be decided."""
     with open_house(tmp_path_factory.mktemp("still")) as opened:
         yield opened
-        assert opened.ledger.owner.find_newest()[0] == 0
+        assert opened.ledger.owner.find_newest_event()[0] == 0
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def wait_for_approval(
     """A question that waits; its id."""
     asked = charge(NANO, question=f"{number:064x}", analyst=analyst)
     refusal = NotApproved(question=asked.question, needed_nano=NANO, above_nano=1, declined=None)
-    service.ledger.note_waiting(refusal, asked, Wording(text=text, guarantee="sure", fnr=None, fpr=None))
+    service.ledger.store_waiting_question(refusal, asked, Wording(text=text, guarantee="sure", fnr=None, fpr=None))
     return asked.question
 
 
@@ -213,7 +213,7 @@ def test_no_page_shows_a_secret_of_the_policy(still: Service) -> None:
 
 def test_hostile_texts_stay_text(service: Service, owner: Browser) -> None:
     wait_for_approval(service, 1, text=HOSTILE, analyst="<b>ada</b>")
-    service.ledger.owner.grant(
+    service.ledger.owner.write_grant(
         Grant(scope=BalanceScope.PER_PREDICATE, amount_nano=NANO, table="<i>t</i>", analyst=None), by="<u>", why=HOSTILE
     )
     keys = cells(ward=("A", HOSTILE, "</script><script>alert(2)</script>"))
@@ -246,7 +246,7 @@ def test_who_decides_again_sees_what_was_declined_before(service: Service) -> No
     assert "ask about quarters" in page
     assert "<script>alert" not in page
     decide(owner, "approvals", id=question, decision="approve", why="a last time")
-    assert service.ledger.find_declined(question) is None
+    assert service.ledger.find_decline_reason(question) is None
 
 
 @pytest.mark.parametrize(("decision", "kind"), [("approve", Approved), ("decline", Declined)])
@@ -265,7 +265,7 @@ def test_an_answer_to_a_waiting_question_is_one_event(
     assert (event.by, event.why) == (BY, "the board agreed")
     assert "Nothing waits" in owner.get("/console/owner/approvals").text
     assert "the board agreed" in owner.get("/console/owner/ledger").text
-    assert service.ledger.verify() == 1
+    assert service.ledger.verify_everything() == 1
 
 
 def test_a_grant_that_is_sent_twice_is_granted_once_and_can_be_revoked(service: Service, owner: Browser) -> None:
@@ -316,8 +316,8 @@ def test_a_window_is_opened_once_and_meant(service: Service, owner: Browser) -> 
 
 def test_the_ledger_is_verified_and_held_against_what_was_kept(service: Service, owner: Browser) -> None:
     assert "0 events, unbroken" in decide(owner, "ledger/verify", expect="").text
-    service.ledger.owner.approve("0" * 64, by="kim", why="seen")
-    number, newest = service.ledger.owner.find_newest()
+    service.ledger.owner.approve_question("0" * 64, by="kim", why="seen")
+    number, newest = service.ledger.owner.find_newest_event()
     assert "Nothing is missing up to event 1" in decide(owner, "ledger/verify", expect=f"{newest}:{number}").text
     lost = decide(owner, "ledger/verify", expect=f"{newest}:9")
     assert lost.status_code == 503
@@ -371,7 +371,7 @@ def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     check(path, confirm=False)
     with Service.open(path) as opened:
         yield logged_in(opened)
-        assert opened.ledger.owner.find_newest()[0] == 0
+        assert opened.ledger.owner.find_newest_event()[0] == 0
 
 
 def test_attackers_priors_and_sensitive_values_are_held_against_stored_questions(hospital: Browser) -> None:
@@ -439,7 +439,7 @@ def test_a_monitor_is_started_paused_resumed_and_ended(tmp_path: Path) -> None:
             for _ in range(2):
                 answer = decide(owner, "monitors", name="crowded", change=change, why="to see")
                 assert answer.status_code == 200, answer.text
-            run = service.ledger.monitors.find("crowded")
+            run = service.ledger.monitors.find_newest_run("crowded")
             assert run is not None
             assert run.state == state
         assert len(service.ledger.monitors.list_runs()) == 1

@@ -93,7 +93,7 @@ def test_rows_come_and_leave_and_come_again(both: Clinic) -> None:
     told = [(one.number, "ABC"[one.key], one.cleared_number) for one in page.alerts]
     assert told == [(2, "A", 5), (3, "C", 6), (8, "A", 11)]
     assert {one.cleared_at for one in page.alerts} == {(START + look * HOUR).replace(tzinfo=UTC) for look in (5, 6, 11)}
-    both.service.ledger.verify()
+    both.service.ledger.verify_everything()
 
 
 def test_what_comes_after_the_look_at_its_time_counts_in_none(both: Clinic) -> None:
@@ -138,7 +138,7 @@ def test_all_looks_cost_once_and_a_later_run_pays_and_draws_again(wards: Clinic)
             plan.epsilon_per_cell, abs=1e-8
         )
     (drawn,) = monitors.list_open_windows(run)
-    monitors.end(run, by="tests", why="over")
+    monitors.end_run(run, by="tests", why="over")
     assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
     again = wards.start()
     assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(
@@ -149,13 +149,13 @@ def test_all_looks_cost_once_and_a_later_run_pays_and_draws_again(wards: Clinic)
     assert _in_answer(wards, again) == "A"
     (anew,) = monitors.list_open_windows(again)
     assert anew.body != drawn.body
-    assert [asked.charge.cells.size for asked in wards.service.ledger.read_history(analyst=RELEASED_BY)] == [3, 3]
-    wards.service.ledger.verify()
+    assert [asked.charge.cells.key_count for asked in wards.service.ledger.read_history(analyst=RELEASED_BY)] == [3, 3]
+    wards.service.ledger.verify_everything()
 
 
 def test_a_run_that_ends_before_its_first_look_costs_nothing(wards: Clinic) -> None:
     run = wards.start()
-    wards.service.ledger.monitors.end(run, by="tests", why="never mind")
+    wards.service.ledger.monitors.end_run(run, by="tests", why="never mind")
     assert most_spent(make_document(wards.service, None), "visits") == 0
 
 

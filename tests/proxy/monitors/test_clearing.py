@@ -128,11 +128,11 @@ def test_a_listener_and_a_reader_of_the_stream_hear_of_a_look_as_it_is_made(post
 
 def test_the_owner_watches_what_comes_and_goes(house: House) -> None:
     service = house.service
-    service.ledger.monitors.pause(_run(house), by="tests", why="to see")
+    service.ledger.monitors.pause_run(_run(house), by="tests", why="to see")
     try:
         said = CliRunner().invoke(app, ["monitor", "show", "recent", "--policy", str(house.policy)])
     finally:
-        service.ledger.monitors.resume(_run(house), by="tests", why="to see")
+        service.ledger.monitors.resume_run(_run(house), by="tests", why="to see")
     assert "Groups in its answer: 1; cleared again: 2." in said.stdout
 
 
@@ -159,6 +159,6 @@ def test_the_owner_is_told_of_all_of_a_run_that_ended(postgres_url: str, tmp_pat
 
 
 def _run(house: House) -> str:
-    run = house.service.ledger.monitors.find("recent")
+    run = house.service.ledger.monitors.find_newest_run("recent")
     assert run is not None
     return run.run

@@ -77,10 +77,10 @@ def test_nothing_is_looked_at_before_the_start_or_when_paused(wards: Clinic) -> 
     wards.arrive(visits("A", 900, at=START + HOUR))
     _advance(wards, 6)
     run = wards.start()
-    wards.service.ledger.monitors.pause(run, by="tests", why="to see")
+    wards.service.ledger.monitors.pause_run(run, by="tests", why="to see")
     _advance(wards, 12)
     assert wards.alerts(run) == []
-    wards.service.ledger.monitors.resume(run, by="tests", why="enough")
+    wards.service.ledger.monitors.resume_run(run, by="tests", why="enough")
     _advance(wards, 13)
     assert wards.alerts(run) == [(2, 0, "A")]
 
@@ -93,11 +93,11 @@ def test_the_horizon_is_paid_once_however_many_looks_are_made(wards: Clinic) -> 
         assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(
             plan.epsilon_per_cell, abs=1e-8
         )
-    wards.service.ledger.monitors.end(run, by="tests", why="over")
+    wards.service.ledger.monitors.end_run(run, by="tests", why="over")
     assert most_spent(make_document(wards.service, None), "visits") == pytest.approx(plan.epsilon_per_cell, abs=1e-8)
     (asked,) = wards.service.ledger.read_history(analyst=RELEASED_BY)
-    assert asked.charge.cells.size == 9
-    wards.service.ledger.verify()
+    assert asked.charge.cells.key_count == 9
+    wards.service.ledger.verify_everything()
 
 
 def test_a_look_that_dies_before_it_is_recorded_is_made_again_on_the_same_draw(
@@ -229,7 +229,7 @@ def test_a_window_whose_state_is_lost_is_closed_and_the_next_one_watched(wards: 
     wards.arrive(visits("A", 900, at=START + DAY))
     _advance(wards, 30)
     assert wards.alerts(run) == [(5, 1, "A")]
-    wards.service.ledger.verify()
+    wards.service.ledger.verify_everything()
 
 
 def test_looks_are_counted_by_how_they_end(wards: Clinic) -> None:
@@ -301,7 +301,7 @@ def test_a_runner_looks_by_the_policy_that_answers_now(wards: Clinic) -> None:
         wards.now = START + 12 * HOUR
         runner.make_due_looks()
         assert wards.alerts(old) == [(1, 0, "A")]
-        service.ledger.monitors.end(old, by="tests", why="changed")
+        service.ledger.monitors.end_run(old, by="tests", why="changed")
         plan = plan_monitor(service.catalog, service.catalog.monitors[0], dialect=service.source.dialect)
         new = start_monitor(service, plan, by="tests", why="to see").run
         runner.make_due_looks()
@@ -335,7 +335,7 @@ def test_starting_twice_is_refused(wards: Clinic) -> None:
     with pytest.raises(KeyholeError, match="has not ended") as refused:
         wards.start()
     assert refused.value.code == "KH606"
-    wards.service.ledger.monitors.end(run, by="tests", why="over")
+    wards.service.ledger.monitors.end_run(run, by="tests", why="over")
     assert [one.state for one in wards.service.ledger.monitors.list_runs()] == [MonitorState.ENDED]
 
 

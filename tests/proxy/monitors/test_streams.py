@@ -65,4 +65,4 @@ def _says_no_bound(wards: Clinic) -> None:
     (row,) = [reading.read_status(one).make_row() for one in reading.list_readable("ada")]
     assert row[8:10] == (None, None)  # fnr and fpr in keyhole.monitors
     assert any("no bound on missed or wrong" in line for line in reading.explain(NAME, analyst="ada", form="text"))
-    wards.service.ledger.verify()
+    wards.service.ledger.verify_everything()

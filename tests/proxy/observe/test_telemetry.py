@@ -115,7 +115,7 @@ def test_what_happened_is_counted(watched: Watched) -> None:
     assert asked.spent is not None
     charged = gained("keyhole_epsilon_charged_total", table="visits")
     assert round(charged * NANO) == asked.spent.epsilon_nano <= round(reserved * NANO)
-    assert labelled(after, "keyhole_ledger_events") == watched.service.ledger.verify() == 2
+    assert labelled(after, "keyhole_ledger_events") == watched.service.ledger.verify_everything() == 2
     assert labelled(after, "keyhole_sessions", state="idle") == 1
     assert labelled(after, "keyhole_connections") == labelled(after, "keyhole_shadow_connections") == 1
     major, minor = read_wheel_release()
@@ -264,9 +264,9 @@ def test_what_is_gone_or_does_not_answer_is_missing_until_it_is_back(monkeypatch
 
 def test_a_ledger_that_is_asked_whether_it_can_be_written_is_not(watched: Watched) -> None:
     ledger = watched.service.ledger
-    before = ledger.verify()
+    before = ledger.verify_everything()
     ledger.check_writable(room_bytes=LEDGER_ROOM_BYTES)
-    assert ledger.verify() == ledger.size == before
+    assert ledger.verify_everything() == ledger.known_event_count == before
 
 
 def test_a_ledger_whose_disk_has_no_room_left_is_missing(watched: Watched) -> None:

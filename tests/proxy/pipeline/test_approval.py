@@ -139,7 +139,7 @@ def test_who_approves_sees_what_waits_as_far_as_the_policy_keeps_it(
         run("queue", "--policy", str(path), "--json")
         assert json.loads(capsys.readouterr().out) == []
         ask(90)
-        service.ledger.verify()
+        service.ledger.verify_everything()
 
 
 def test_an_approval_is_for_everybody_and_does_not_lift_a_cap(waiting: tuple[Path, Service]) -> None:
@@ -335,9 +335,9 @@ def test_what_is_declined_leaves_the_queue_and_comes_back_when_asked_again(
     for told in ("declined", "does not wait for approval"):
         run("decline", identity[0], "--policy", str(path), "--why", "too dear", "--by", "kim")
         assert f"{identity[0]}: {told}" in capsys.readouterr().out
-    assert service.ledger.owner.find_waiting() == ()
+    assert service.ledger.owner.find_waiting_questions() == ()
     refused(ask, "KH318", 90)
-    assert [one.question for one in service.ledger.owner.find_waiting()] == [identity[0]]
+    assert [one.question for one in service.ledger.owner.find_waiting_questions()] == [identity[0]]
 
 
 def test_whoever_asks_what_was_declined_is_told_when_and_why_until_it_is_approved(
@@ -368,5 +368,5 @@ def test_whoever_asks_what_was_declined_is_told_when_and_why_until_it_is_approve
         refused(asking(another), "KH318", 90)
     run("approve", identity[0], "--policy", str(path), "--why", "a last time", "--by", "kim")
     assert not ask(90).is_reused
-    assert service.ledger.find_declined(identity[0]) is None
-    service.ledger.verify()
+    assert service.ledger.find_decline_reason(identity[0]) is None
+    service.ledger.verify_everything()

@@ -135,12 +135,12 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
         assert answer.payment.further == told["further_questions"] - 1
         assert "by itself" in answer.payment.write_charged()
         assert count_answered(service, most=20) == told["further_questions"] > 3
-        assert service.ledger.verify() == 2 * told["further_questions"]
+        assert service.ledger.verify_everything() == 2 * told["further_questions"]
         for question in service.ledger.read_history():
             assert question.charge.renyi is not None
             assert question.spent is not None
             assert question.spent.keys is None
-            assert question.spent.largest == question.charge.own_amounts
+            assert question.spent.largest_losses == question.charge.own_amounts
         report = service.report_balances(None)
         assert report.unit_spent_nano <= 3 * NANO < report.unit_loss.pure_nano
         assert budget.make_document(service, None)["unit"]["delta"] == 1e-9

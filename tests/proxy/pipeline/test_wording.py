@@ -57,9 +57,9 @@ def test_a_name_is_in_the_ledgers_file_only_where_the_owner_wants_texts_in_full(
         assert asked.wording.text == text
         assert "is missed at most 5 % of the time" in asked.wording.guarantee
         assert asked.wording.fnr == "0.05"
-        (event, _) = service.ledger.owner.export()
+        (event, _) = service.ledger.owner.export_events()
         assert event.text == text
-        service.ledger.verify()
+        service.ledger.verify_everything()
     assert (NAME in bytes_of_ledger(tmp_path).decode(errors="replace")) == (keep_text == "full")
 
 
@@ -99,7 +99,7 @@ def test_answers_have_what_was_promised_and_paid(tmp_path: Path) -> None:
             (entry,) = service.read_questions(name)
             assert (table, version, text) == ("visits", "static", REDACTED)
             assert question == entry.charge.question
-            assert int(keys or 0) == entry.charge.cells.size
+            assert int(keys or 0) == entry.charge.cells.key_count
             assert guarantee is not None
             assert "missed at most 2 % of the time" in guarantee
             assert (fnr, fpr) == ("0.02", "0.1")

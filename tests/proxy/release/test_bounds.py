@@ -257,9 +257,9 @@ def test_bounds_are_the_first_candidates_beyond_which_few_enough_units_lie(servi
 
 def test_it_is_paid_once_and_told_again_for_nothing(service: Service) -> None:
     first, paid = _find(service, _asked())
-    events = service.ledger.verify()
+    events = service.ledger.verify_everything()
     assert _find(service, _asked()) == (first, replace(paid, is_repeated=True))
-    assert service.ledger.verify() == events
+    assert service.ledger.verify_everything() == events
     report = service.report_balances(None)
     assert report.unit_spent_nano == 300 * NANO
     assert _find(service, _asked(cut=Fraction(1, 10)))[1].is_repeated is False
@@ -282,7 +282,7 @@ def test_without_enough_budget_nothing_is_read_or_spent(
         monkeypatch.setattr(type(service.source), "read_counts", _never)
         with pytest.raises(KeyholeError, match=r"KH310.*needs 300, left 2"):
             _find(service, _asked())
-        assert service.ledger.size == 0
+        assert service.ledger.known_event_count == 0
 
 
 def test_what_a_refusal_proposes_fits(source: str, tmp_path: Path) -> None:
@@ -490,7 +490,7 @@ def test_with_a_delta_a_release_is_charged_in_full_and_says_how_many_questions_f
         with pytest.raises(KeyholeError, match="KH310"):
             _find(service, _asked(cut=Fraction(1, 10)))
         assert service.report_balances(None).unit_spent_nano == 300 * NANO
-        assert service.ledger.verify() == 2
+        assert service.ledger.verify_everything() == 2
         lines = list(BoundsReport(planned, found, released, planned.release.table, service.catalog).lines())
         (told,) = (line for line in lines if "fit into" in line)
         counted = re.search(
@@ -564,4 +564,4 @@ def test_no_analyst_has_the_name_of_the_owners_releases(policy: Path) -> None:
 def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_paid(service: Service, epsilon: Fraction) -> None:
     with pytest.raises(KeyholeError, match="KH311: noise of this epsilon cannot be drawn exactly"):
         _find(service, _asked(epsilon=epsilon, units=None))
-    assert service.ledger.size == 0
+    assert service.ledger.known_event_count == 0

@@ -360,11 +360,11 @@ def test_what_is_released_is_the_histogram_with_little_noise(service: Service) -
 def test_it_is_paid_once_by_each_group_and_by_a_unit_in_all_of_them(source: str, tmp_path: Path) -> None:
     with Service.open(_serve(tmp_path, source, groups=2)) as service:
         first, paid = _make(service, _asked())
-        events = service.ledger.verify()
+        events = service.ledger.verify_everything()
         again, told = _make(service, _asked())
         assert told == replace(paid, is_repeated=True)
         assert again.to_bytes() == first.to_bytes()
-        assert service.ledger.verify() == events
+        assert service.ledger.verify_everything() == events
         assert service.report_balances(None).unit_spent_nano == 40 * NANO
         (family,) = service.report_balances(None).families
         assert family.spent_nano == (20 * NANO, 20 * NANO)
@@ -409,7 +409,7 @@ def test_without_enough_budget_nothing_is_read_or_spent(
         monkeypatch.setattr(type(service.source), "read_counts", _never)
         with pytest.raises(KeyholeError, match=r"KH310.*needs 20, left 2"):
             _make(service, _asked())
-        assert service.ledger.size == 0
+        assert service.ledger.known_event_count == 0
 
 
 def _never(*_: Any, **__: Any) -> None:
@@ -454,7 +454,7 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_paid(
 ) -> None:
     with pytest.raises(KeyholeError, match=refusal):
         _make(unasked, _asked(**changes))
-    assert unasked.ledger.size == 0
+    assert unasked.ledger.known_event_count == 0
 
 
 def test_more_curves_than_anybody_looks_at_are_refused(source: str, tmp_path: Path) -> None:
@@ -500,4 +500,4 @@ def test_in_whatever_order_groups_are_named_it_is_one_release(source: str, tmp_p
             assert isinstance(one, ScoreHistogram)
             assert isinstance(other, ScoreHistogram)
             assert one.counts.tolist() == other.counts.tolist()
-        assert service.ledger.size == 2
+        assert service.ledger.known_event_count == 2

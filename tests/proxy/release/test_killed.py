@@ -86,8 +86,8 @@ def _die(
 def _published(folder: Path) -> list[Published]:
     """The events of a ledger that is whole."""
     with Ledger.open(f"sqlite:///{folder / 'keyhole.db'}", clock=lambda: datetime.now(UTC)) as ledger:
-        ledger.verify()
-        return list(ledger.owner.find_published())
+        ledger.verify_everything()
+        return list(ledger.owner.find_publications())
 
 
 def _install(folder: Path) -> Path:
@@ -176,4 +176,4 @@ def test_a_charged_release_that_dies_at_any_step_is_no_file_unpaid_and_is_paid_o
 def _events(folder: Path) -> int:
     """How many events a ledger has, which is whole; 0 where it was not made yet."""
     with Ledger.open(f"sqlite:///{folder / 'keyhole.db'}", clock=lambda: datetime.now(UTC)) as ledger:
-        return ledger.verify()
+        return ledger.verify_everything()

@@ -201,7 +201,7 @@ def test_the_same_release_is_told_again_and_rows_are_made_of_it_for_nothing(by_r
     assert first.tolist() == again.tolist()
     assert rows.sum() == max(0, first.sum())
     assert rows.min() >= 0
-    assert by_row.ledger.size == 2
+    assert by_row.ledger.known_event_count == 2
     _, other = publish_counts(by_row, _plan(by_row, _asked(epsilon=Fraction(1, 4))))
     assert not other.is_repeated
 
@@ -220,7 +220,7 @@ def test_in_whatever_order_columns_are_named_it_is_one_release(by_row: Service) 
     rows, _ = publish_counts(by_row, _plan(by_row, _asked(epsilon=half, method=TableMethod.ROWS)))
     made = replace(turned.request, method=TableMethod.ROWS)
     assert publish_counts(by_row, _plan(by_row, made))[0].tolist() == rows.T.tolist()
-    assert by_row.ledger.size == 2
+    assert by_row.ledger.known_event_count == 2
 
 
 def test_of_two_for_the_last_budget_one_is_paid(source: str, tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_nothing_but_counts_leaves_the_source(by_person: Service) -> None:
 def test_what_cannot_be_published_is_refused_unspent(by_row: Service, changes: dict[str, Any], refusal: str) -> None:
     with pytest.raises(KeyholeError, match=refusal):
         _plan(by_row, _asked(**changes))
-    assert by_row.ledger.size == 0
+    assert by_row.ledger.known_event_count == 0
 
 
 def test_more_cells_than_a_table_has_are_refused(source: str, tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_a_perturbation_is_drawn_once(by_person: Service, tmp_path: Path) -> Non
     planned, path = _plan(by_person, _asked(**PERTURBED)), tmp_path / "releases" / "published.parquet"
     made = publish_unprotected(by_person, planned, path, by="owner")
     assert (made.rows, made.is_repeated) == (PUBLIC_ROWS.total(), False)
-    (event,) = by_person.ledger.owner.find_published()
+    (event,) = by_person.ledger.owner.find_publications()
     assert (event.by, event.why, event.method) == ("owner", "a test", "perturbed")
     assert (event.file, event.file_hash) == ("published.parquet", hash_file(path))
     assert event.statement == describe_disclosure(planned)
@@ -377,7 +377,7 @@ def test_a_perturbation_is_drawn_once(by_person: Service, tmp_path: Path) -> Non
     path.write_bytes(b"something else")
     with pytest.raises(KeyholeError, match="KH317"):
         publish_unprotected(by_person, planned, path, by="owner")
-    assert by_person.ledger.verify() == 1
+    assert by_person.ledger.verify_everything() == 1
 
 
 def test_a_draft_without_an_event_is_written_anew(by_person: Service, tmp_path: Path) -> None:
@@ -395,4 +395,4 @@ def test_a_live_table_is_not_perturbed(source: str, tmp_path: Path) -> None:
         planned = _plan(service, _asked(**PERTURBED))
         with pytest.raises(KeyholeError, match='KH317: "taken" is live'):
             publish_unprotected(service, planned, tmp_path / "releases" / "published.parquet", by="owner")
-        assert service.ledger.size == 0
+        assert service.ledger.known_event_count == 0

@@ -46,7 +46,7 @@ def statuses(came: bytes) -> list[int]:
 
 
 def spent(service: Service) -> int:
-    return service.ledger.verify()
+    return service.ledger.verify_everything()
 
 
 @in_turn(
