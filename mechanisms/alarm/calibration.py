@@ -110,7 +110,7 @@ def calibrate_alarm(task: AlarmTask) -> AlarmCalibration:
         Unachievable: error rates that no rate within the range of exact noise meets; a sliding window whose least value
             is unknown, or too far below its cut for the tolerance.
 
-    >>> rates = {"fnr": 0.05, "fpr": 0.1, "regime": Regime.GROWING, "least": 0}
+    >>> rates = {"fnr": 0.05, "fpr": 0.1, "regime": Regime.GROWING, "least_value": 0}
     >>> task = AlarmTask(looks=24, cut=400, tolerance=39, sensitivity=1, **rates)
     >>> round(calibrate_alarm(task).worst_case_epsilon, 5)
     0.17725

@@ -102,7 +102,7 @@ def calibrate_ladder(task: AlarmTask, *, schedule: LadderSchedule = LADDER) -> L
         Unachievable: as `calibrate_alarm`.
 
     >>> from mechanisms.alarm.shapes import Regime
-    >>> rates = {"fnr": 0.05, "fpr": 0.1, "regime": Regime.GROWING, "least": 0}
+    >>> rates = {"fnr": 0.05, "fpr": 0.1, "regime": Regime.GROWING, "least_value": 0}
     >>> task = AlarmTask(looks=24, cut=50, tolerance=10, sensitivity=1, **rates)
     >>> round(calibrate_ladder(task).worst_case_epsilon, 3), round(calibrate_alarm(task).worst_case_epsilon, 3)
     (0.872, 0.645)

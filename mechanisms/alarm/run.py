@@ -131,7 +131,8 @@ def compute_chances_by_look(calibration: AlarmCalibration, values: Sequence[int]
     """Return the probability that an alarm has rung by each look of a window with these values. Simulations use it.
 
     >>> from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
-    >>> task = AlarmTask(looks=3, cut=9, tolerance=4, sensitivity=1, fnr=0.05, fpr=0.1, regime=Regime.GROWING, least=0)
+    >>> rates = {"fnr": 0.05, "fpr": 0.1, "regime": Regime.GROWING, "least_value": 0}
+    >>> task = AlarmTask(looks=3, cut=9, tolerance=4, sensitivity=1, **rates)
     >>> [round(chance, 3) for chance in compute_chances_by_look(calibrate_alarm(task), [5, 5, 10])]
     [0.033, 0.067, 0.951]
     """

@@ -170,7 +170,7 @@ def calibrate_standing(task: StandingTask) -> StandingAlarms:
         Unachievable: alarms cannot decide the formula, or the rates sum to one or more; also as `calibrate_alarm`.
 
     >>> both = AllOf(tuple(Cut(functional, 400, above=True, tolerance=39) for functional in (0, 1)))
-    >>> growing = {"regimes": (Regime.GROWING,) * 2, "leasts": (0, 0)}
+    >>> growing = {"regimes": (Regime.GROWING,) * 2, "least_values": (0, 0)}
     >>> task = StandingTask(both, (1, 1), expose_all_at_once(2), looks=24, fnr=0.05, fpr=0.1, **growing)
     >>> round(calibrate_standing(task).worst_case_epsilon * 40, 3)
     15.566

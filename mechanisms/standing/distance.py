@@ -91,7 +91,7 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
 
     >>> from mechanisms.formula import AllOf
     >>> many, few = (Cut(0, 400, above=above, tolerance=39) for above in (True, False))
-    >>> known = {"sensitivities": (1,), "exposures": expose_all_at_once(1), "leasts": (0,), "monotone": False}
+    >>> known = {"sensitivities": (1,), "exposures": expose_all_at_once(1), "least_values": (0,), "monotone": False}
     >>> def price(formula: Formula, regime: Regime) -> float:
     ...     task = StandingTask(formula, regimes=(regime,), looks=24, fnr=0.05, fpr=0.1, **known)
     ...     return round(calibrate_distance(task).worst_case_epsilon * 40, 3)
@@ -158,7 +158,7 @@ def list_early(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, .
         Unachievable: none keeps the contract; as `calibrate_standing`, `calibrate_distance`.
 
     >>> from mechanisms.formula import AllOf
-    >>> known = {"exposures": expose_all_at_once(2), "regimes": (Regime.GROWING,) * 2, "leasts": (0, 0)}
+    >>> known = {"exposures": expose_all_at_once(2), "regimes": (Regime.GROWING,) * 2, "least_values": (0, 0)}
     >>> both = AllOf(tuple(Cut(functional, 400, above=True, tolerance=39) for functional in (0, 1)))
     >>> ways = list_early(StandingTask(both, (1, 1), looks=24, fnr=0.05, fpr=0.1, **known))
     >>> [(type(one).__name__, round(one.worst_case_epsilon * 40, 2)) for one in ways]

@@ -27,7 +27,7 @@ _postgres_script: list[str] = []
 def copied_ledgers() -> Iterator[None]:
     """While the block runs, new ledgers of this process are made so."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(schema, "_upgrade", _make_tables)
+        patched.setattr(schema, "_upgrade_schema", _make_tables)
         patched.setattr(store, "_make_engine", _make_engine_that_compiles_once)
         yield
 

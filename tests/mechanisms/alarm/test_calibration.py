@@ -39,7 +39,7 @@ tasks = st.builds(
     fnr=st.floats(1e-9, 0.999),
     fpr=st.floats(1e-9, 0.999),
     regime=st.sampled_from((Regime.GROWING, Regime.COMING_AND_GOING, Regime.SIGNED)),
-    least=st.none(),
+    least_value=st.none(),
 )
 
 
@@ -132,9 +132,9 @@ def test_a_value_below_the_floor_counts_as_the_floor() -> None:
     ("task", "reason"),
     [
         ({"tolerance": 0, "fnr": 1e-300}, "grow faster"),
-        ({"regime": Regime.SLIDING, "least": None}, "never falls below"),
-        ({"regime": Regime.SLIDING, "least": 400}, "never falls below"),
-        ({"regime": Regime.SLIDING, "cut": 10**6, "tolerance": 100, "least": 0}, "too small a part"),
+        ({"regime": Regime.SLIDING, "least_value": None}, "never falls below"),
+        ({"regime": Regime.SLIDING, "least_value": 400}, "never falls below"),
+        ({"regime": Regime.SLIDING, "cut": 10**6, "tolerance": 100, "least_value": 0}, "too small a part"),
     ],
     ids=["rates", "unknown", "too high", "too fine"],
 )

@@ -213,7 +213,7 @@ def test_looks_out_of_order_and_values_of_others_are_refused() -> None:
         {"looks": 0},
         {"looks": 10**6},
         {"sensitivities": (0, 1)},
-        {"leasts": (0,)},
+        {"least_values": (0,)},
         {"exposures": expose_all_at_once(3)},
         {"fnr": 0.0},
         {"formula": above(2)},
