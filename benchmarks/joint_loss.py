@@ -10,7 +10,7 @@ from datetime import date
 from benchmarks.planning import adapt_to_unit, compile_catalogs
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from planner.bind.bind_question import bind_question
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
@@ -51,7 +51,7 @@ def price_both_ways(conditions: list[str], *, both: str) -> tuple[float, float]:
     plain = DecisionTask(
         formula=task.formula,
         sensitivities=task.sensitivities,
-        exposures=expose_all_at_once(len(task.sensitivities)),
+        exposures=expose_all_functionals(len(task.sensitivities)),
         fnr=task.fnr,
         fpr=task.fpr,
     )

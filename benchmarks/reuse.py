@@ -17,7 +17,7 @@ from statistics import fmean
 from time import perf_counter
 
 from accountant.charges import NANO
-from deploy.demo.build import install
+from deploy.demo.build import install_demo
 from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from proxy.cli.check import check
@@ -64,7 +64,7 @@ def draw_questions(aggregates: Choice, *, seed: int) -> list[tuple[str, str, str
 def open_demo(*, cap: bool) -> Iterator[Service]:
     """The demo with room for everything, and many analysts."""
     with tempfile.TemporaryDirectory() as directory:
-        policy = install(Path(directory))
+        policy = install_demo(Path(directory))
         text = policy.read_text(encoding="utf-8")
         for old, new in ROOM.items():
             text = text.replace(old, new)

@@ -14,7 +14,7 @@ from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula, Integers
 from mechanisms.noise.exact import make_system_noise
 from mechanisms.protocol import DecisionTask, Mechanism
 from mechanisms.registry import DEFAULT, MECHANISMS
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 
 SENSITIVITIES = (1, 20, 1)  # orders, amounts of at most 20, customers
 ORDERS, AMOUNT, CUSTOMERS = range(3)
@@ -71,7 +71,7 @@ def ask(*predicates: Formula, having: Formula = TRUE, keys: int = 1) -> Decision
         formula=having,
         predicates=predicates,
         sensitivities=SENSITIVITIES,
-        exposures=expose_all_at_once(len(SENSITIVITIES)),
+        exposures=expose_all_functionals(len(SENSITIVITIES)),
         fnr=0.05,
         fpr=0.1,
         keys=keys,

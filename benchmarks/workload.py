@@ -187,7 +187,7 @@ def write_postgres_policy(directory: Path, url: str, *, rows: int) -> Path:
 
 def write_demo_policy(directory: Path) -> tuple[Path, str]:
     """The demo with a budget that a benchmark does not exhaust."""
-    policy = build.install(directory)
+    policy = build.install_demo(directory)
     text = policy.read_text(encoding="utf-8")
     for name, value in (("predicate", "4.0"), ("unit", "8.0"), ("query", "2.0")):
         text = text.replace(f"epsilon_per_{name} = {value}", f"epsilon_per_{name} = 1000.0")

@@ -78,7 +78,7 @@ def make_logistic(rate: Fraction, *, doubled: int, most: int, is_doubled: bool =
     return Probability(bounds)
 
 
-def certify_unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
+def certify_unchanged_noise(*, coarse: Fraction, fine: Fraction) -> Probability:
     """Return the probability that a gradual release draws the same noise at two levels.
 
     It is `((1 - a1) / (1 - a2))**2 * a2 / a1` with `a1 = exp(-coarse)`, `a2 = exp(-fine)`, for rational `0 < coarse <
@@ -101,10 +101,10 @@ def certify_unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
     return Probability(bounds)
 
 
-def certify_not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
+def certify_noise_not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
     """Return the probability that refined noise does not rise further, for `refine_noise`.
 
-    It is `(1 - a1**2) / (1 - a1 * a2) * a2 / a1` with `a1`, `a2` of `certify_unchanged`.
+    It is `(1 - a1**2) / (1 - a1 * a2) * a2 / a1` with `a1`, `a2` of `certify_unchanged_noise`.
 
     Irrational for the same reason.
     """
@@ -122,14 +122,14 @@ def certify_not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
     return Probability(bounds)
 
 
-def certify_moved(*, coarse: Fraction, fine: Fraction) -> Probability:
+def certify_changed_noise(*, coarse: Fraction, fine: Fraction) -> Probability:
     """Return the probability that noise of a gradual release differs at two levels.
 
-    It is `(1 - p) * 2 * a1 / (1 + a1)` with `p` the `certify_unchanged` and `a1 = exp(-coarse)`.
+    It is `(1 - p) * 2 * a1 / (1 + a1)` with `p` the `certify_unchanged_noise` and `a1 = exp(-coarse)`.
 
     Irrational for the same reason.
     """
-    unchanged = certify_unchanged(coarse=coarse, fine=fine)
+    unchanged = certify_unchanged_noise(coarse=coarse, fine=fine)
     different = make_logistic(coarse, doubled=0, most=0, is_doubled=True)
 
     def bounds(precision: int) -> tuple[int, int]:

@@ -38,7 +38,7 @@ def run_in_order(work: Callable[[_Part], _Result], parts: Sequence[_Part], *, th
         yield from pool.map(work, parts)
 
 
-def work_while_making_next(work: Callable[[_Part], object], parts: Iterable[_Part]) -> None:
+def work_in_pipeline(work: Callable[[_Part], object], parts: Iterable[_Part]) -> None:
     """Run `work` on each part in a thread while this thread makes the next part. At most two parts exist at a time.
 
     Raises:

@@ -15,12 +15,12 @@ from benchmarks.alarms.replay import FNR, FPR
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Cut, Integers
 from mechanisms.noise.exact import make_system_noise
-from mechanisms.standing.alarms import calibrate_standing
+from mechanisms.standing.alarms import calibrate_standing_alarms
 from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_streams import watch_by_stream
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.streams.stream_names import WATCHING
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 
 BESIDE = 1_000
 
@@ -48,14 +48,14 @@ def watch_beside(by_look: Integers, *, cut: int, tolerance: int) -> tuple[Watche
     task = StandingTask(
         formula=literal,
         sensitivities=(1,),
-        exposures=expose_all_at_once(1),
+        exposures=expose_all_functionals(1),
         regimes=(Regime.GROWING,),
         least_values=(0,),
         looks=by_look.shape[1],
         fnr=FNR,
         fpr=FPR,
     )
-    alarm = calibrate_standing(task)
+    alarm = calibrate_standing_alarms(task)
     epsilon = Fraction(int(alarm.worst_case_epsilon * (1 << _RATE_BITS)), 1 << _RATE_BITS)
     half = replace(task, formula=replace(literal, tolerance=tolerance // 2))
     found = [_watch("alarm", alarm, by_look, literal)]

@@ -27,7 +27,7 @@ from mechanisms.streams.pegasus import Pegasus
 from mechanisms.streams.signed_tree import SignedTree
 from mechanisms.streams.stream import StreamMechanism
 from mechanisms.streams.window_sum import WindowSumSmoother
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 
 AROUND = 6  # looks before and after the first true one that are told
 _BITS = 20  # of a rate
@@ -134,7 +134,7 @@ def _answer_by_ladder(by_look: Integers, cut: int, tolerance: int, noise: Noise)
 
 
 def _answer_afresh(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
-    task = DecisionTask(Cut(0, cut, above=True, tolerance=tolerance), (1,), expose_all_at_once(1), fnr=FNR, fpr=FPR)
+    task = DecisionTask(Cut(0, cut, above=True, tolerance=tolerance), (1,), expose_all_functionals(1), fnr=FNR, fpr=FPR)
     test = Keyhole().calibrate(task)
     held = [Keyhole().decide(test, values[np.newaxis], noise=noise).passed for values in by_look.T]
     loss = by_look.shape[1] * test.worst_case_epsilon

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.bounds.methods import METHODS
 from benchmarks.bounds.statistics import Statistic, read_statistics
 from mechanisms.protocol import Noise, Unachievable
-from mechanisms.publishing.private_bounds import BETA, calibrate_scan, find_first_passing, list_candidates
+from mechanisms.publishing.private_bounds import BETA, calibrate_scan, find_first_passing_candidate, list_candidates
 
 EPSILONS = (Fraction(1, 50), Fraction(1, 10), Fraction(1, 2))
 TARGETS = (0.95, 0.99)
@@ -73,7 +73,7 @@ def _hold(statistic: Statistic, epsilon: Fraction, *, runs: int, noise: Noise) -
         return ContractRow(statistic.name, epsilon, None, 0.0, 0, runs)
     grid = np.array(candidates, dtype=np.int64)
     beyond = statistic.units - statistic.count_within(grid)
-    found = find_first_passing(
+    found = find_first_passing_candidate(
         np.broadcast_to(beyond, (runs, len(grid))), target=scan.target, rate=epsilon / 2, noise=noise
     )
     kept = int(np.count_nonzero(beyond[found] <= scan.most_beyond))

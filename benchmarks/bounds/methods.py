@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks.bounds.statistics import Statistic
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
-from mechanisms.published.doubling_bounds import find_first_covering, list_doubling_candidates
-from mechanisms.publishing.private_bounds import find_first_passing, list_candidates
+from mechanisms.published.doubling_bounds import find_first_covering_candidate, list_doubling_candidates
+from mechanisms.publishing.private_bounds import find_first_passing_candidate, list_candidates
 
 Finder = Callable[[Statistic, float, Fraction, int, Noise, np.random.Generator], Integers]
 """Of a statistic, a target share, epsilon, so many runs, exact noise and other randomness: the bounds found."""
@@ -42,7 +42,7 @@ def find_by_keyhole(
     grid = _make_grid(statistic)
     beyond = np.broadcast_to(statistic.units - statistic.count_within(grid), (runs, len(grid)))
     allowed = round((1 - target) * statistic.units)
-    return grid[find_first_passing(beyond, target=allowed, rate=epsilon / 2, noise=noise)]
+    return grid[find_first_passing_candidate(beyond, target=allowed, rate=epsilon / 2, noise=noise)]
 
 
 def _scan_published(
@@ -50,7 +50,7 @@ def _scan_published(
 ) -> Integers:
     within = np.broadcast_to(statistic.count_within(grid), (runs, len(grid)))
     wanted = round(target * statistic.units)
-    return grid[find_first_covering(within, wanted=wanted, epsilon=epsilon, noise=noise)]
+    return grid[find_first_covering_candidate(within, wanted=wanted, epsilon=epsilon, noise=noise)]
 
 
 def find_by_doubling(

@@ -59,7 +59,7 @@ def write_report(least: Mapping[str, float]) -> Iterator[str]:
 def main() -> None:
     """Measure over the demo's policy, and print."""
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
-        policy = build.install(Path(folder))
+        policy = build.install_demo(Path(folder))
         check(policy, confirm=True)
         print(*write_report(measure(list_commands(policy), rounds=ROUNDS)), sep="\n")
 

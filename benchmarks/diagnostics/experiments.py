@@ -13,7 +13,7 @@ from mechanisms.diagnostics.calibration_curve import make_calibration_curve
 from mechanisms.diagnostics.pribrp import list_residuals, release_pribrp
 from mechanisms.diagnostics.priroc import release_priroc, release_priroc_fix
 from mechanisms.diagnostics.roc_curve import make_roc_curve
-from mechanisms.diagnostics.score_histogram import ScoreHistogram, cut_equally, release_adaptive, release_scores
+from mechanisms.diagnostics.score_histogram import ScoreHistogram, cut_cells_equally, release_adaptive, release_scores
 from mechanisms.protocol import Noise
 
 EPSILONS = (Fraction(1, 10), Fraction(3, 10), Fraction(1))
@@ -142,7 +142,7 @@ def _list_curves(sample: Scored, epsilon: Fraction) -> dict[str, Callable[..., S
     cells = sample.count_cells()
     found: dict[str, Callable[..., ScoreHistogram]] = {
         f"{bins} bins": partial(
-            release_scores, cells, edges=cut_equally(len(cells), bins=bins), epsilon=epsilon, most_rows=1
+            release_scores, cells, edges=cut_cells_equally(len(cells), bins=bins), epsilon=epsilon, most_rows=1
         )
         for bins in (16, 32)
     }
@@ -153,7 +153,7 @@ def _list_curves(sample: Scored, epsilon: Fraction) -> dict[str, Callable[..., S
 
 
 def _measure_our_shape(table: Scored, epsilon: Fraction, noise: Noise) -> float:
-    edges = cut_equally(1024, bins=_BINS)
+    edges = cut_cells_equally(1024, bins=_BINS)
     histogram = release_scores(table.count_cells(), edges=edges, epsilon=epsilon, most_rows=1, noise=noise)
     middles = [(place + 0.5) / _BINS for place in range(_BINS)]
     bins = make_calibration_curve(histogram, middles=middles, epsilon_per_count=float(epsilon))

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.experiments.measures import Measures
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from mechanisms.protocol import DecisionTask
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 
 SHIFT = 0.30
 NAIVE_SHIFT = 0.12
@@ -116,7 +116,7 @@ def make_task(formula: Formula, sensitivities: Sequence[int], *, fnr: float = FN
     return DecisionTask(
         formula=formula,
         sensitivities=tuple(sensitivities),
-        exposures=expose_all_at_once(len(sensitivities)),
+        exposures=expose_all_functionals(len(sensitivities)),
         fnr=fnr,
         fpr=fpr,
     )

@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 from deploy.spark.lake import write_lake
 from deploy.spark.sail_server import run_sail
-from deploy.spark.show import make_asked, scale_questions, write_policy
+from deploy.spark.show import make_analyst_question, scale_questions, write_policy
 from proxy.cli.demo import DemoQuestion
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
@@ -62,7 +62,7 @@ def measure(service: Service, asked: Sequence[DemoQuestion]) -> tuple[float, flo
     whole, engine = [], []
     for question in asked:
         watch = Stopwatch()
-        wanted = make_asked(replace(question, settings={**question.settings, "reuse": "off"}), service)
+        wanted = make_analyst_question(replace(question, settings={**question.settings, "reuse": "off"}), service)
         with watch.run():
             started = time.perf_counter()
             pipeline.answer(service, pipeline.plan_asked_question(service, wanted), wanted)

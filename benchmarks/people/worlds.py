@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 
-from deploy.demo.build import HERE, install
+from deploy.demo.build import HERE, install_demo
 from proxy.cli.presets import Purpose, Unit, choose_preset
 
 _QUESTION = re.compile(r"^-- ([a-z]+)\n(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -194,6 +194,6 @@ public = true
 
 WORLDS = (
     World("bookings", fill_bookings, Unit.ROW, _BOOKINGS, read_questions("bookings")),
-    World("customers", install, Unit.PERSON, _CUSTOMERS, read_questions("customers")),
+    World("customers", install_demo, Unit.PERSON, _CUSTOMERS, read_questions("customers")),
     World("households", fill_households, Unit.PERSON, _HOUSEHOLDS, read_questions("households"), many_groups=True),
 )

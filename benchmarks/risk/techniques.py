@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.risk.building import Building, Floats, Integers
 from mechanisms.noise.exact import ExactNoise
 from mechanisms.protocol import FunctionalTest
-from mechanisms.risk.channels import list_likelihoods_of_exact, list_likelihoods_of_key, list_likelihoods_of_noisy
+from mechanisms.risk.channels import list_likelihoods_of_exact_count, list_likelihoods_of_key, list_likelihoods_of_noisy
 from mechanisms.streams.pegasus import Pegasus
 from proxy.play.resalted import count_resalted, tabulate_resalted
 from tests.seeded_noise import SeededNoise
@@ -49,7 +49,7 @@ class TrueCounts:
         return building.counts.astype(np.float64)
 
     def compute_likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
-        return list_likelihoods_of_exact(int(seen), most=most)
+        return list_likelihoods_of_exact_count(int(seen), most=most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from mechanisms.formula import AnyOf, Booleans, Cut, Integers
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.standing.close import StandingDecision, decide_at_close
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.seeded_noise import SeededNoise
 
 JUMPS = ((12, 50), (48, 100))
@@ -118,7 +118,7 @@ def _price_literals(literals: tuple[Cut, ...], tolerance: int) -> float:
 
 def _make_task(literals: tuple[Cut, ...], tolerance: int) -> DecisionTask:
     tolerant = tuple(replace(one, tolerance=tolerance) for one in literals)
-    return DecisionTask(AnyOf(tolerant), (1,), expose_all_at_once(1), fnr=FNR, fpr=FPR)
+    return DecisionTask(AnyOf(tolerant), (1,), expose_all_functionals(1), fnr=FNR, fpr=FPR)
 
 
 def _add_noise(watched: Watched, values: Integers, *, parts: int, salt: int) -> Floats:

@@ -25,13 +25,13 @@ _GRANTS = (
 )
 
 
-def load(url: str, *, reader_password: str) -> bool:
+def load_tables(url: str, *, reader_password: str) -> bool:
     """Make and fill the tables in one transaction. Return False if they were there already."""
     with psycopg.connect(url) as owner:
         if owner.execute("SELECT to_regclass('public.sales') IS NOT NULL").fetchone() == (True,):
             return False
         owner.execute((HERE / "source.sql").read_bytes())
-        _fill(owner)
+        _fill_tables(owner)
         owner.execute(
             sql.SQL(_ROLE).format(sql.Identifier(READER), sql.Literal(reader_password), sql.Literal(ROLE_CONNECTIONS))
         )
@@ -40,7 +40,7 @@ def load(url: str, *, reader_password: str) -> bool:
     return True
 
 
-def _fill(owner: psycopg.Connection) -> None:
+def _fill_tables(owner: psycopg.Connection) -> None:
     with tempfile.TemporaryDirectory() as folder:
         database = build.build(Path(folder))
         with duckdb.connect(str(database), read_only=True) as demo:
@@ -53,5 +53,5 @@ def _fill(owner: psycopg.Connection) -> None:
 
 
 if __name__ == "__main__":
-    done = load(os.environ["SOURCE_URL"], reader_password=os.environ["KEYHOLE_SOURCE_PASSWORD"])
+    done = load_tables(os.environ["SOURCE_URL"], reader_password=os.environ["KEYHOLE_SOURCE_PASSWORD"])
     print("the sample source is filled" if done else "the sample source was filled before", flush=True)

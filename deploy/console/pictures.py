@@ -66,7 +66,7 @@ def take_pictures(folder: Path, walks: tuple[str, ...]) -> None:
 def serve_demo(more: str) -> Iterator[tuple[Service, str]]:
     """Open a demo and yield its address; if its policy says `more`, it lets no expensive question pass unseen."""
     with tempfile.TemporaryDirectory(prefix="keyhole-pictures-") as directory:
-        policy = build.install(Path(directory))
+        policy = build.install_demo(Path(directory))
         text = policy.read_text(encoding="utf-8")
         policy.write_text(text.replace("[budget]\n", BUDGET if more else "[budget]\n") + more, encoding="utf-8")
         checking.check(policy, confirm=False)
@@ -79,14 +79,14 @@ def serve_demo(more: str) -> Iterator[tuple[Service, str]]:
 
 def log_owner_in(window: Browser, site: str) -> None:
     """Log the demo's owner in."""
-    _log_in(window, site, {"token": OWNER_TOKEN}, "/console/owner")
+    _log_in_as(window, site, {"token": OWNER_TOKEN}, "/console/owner")
     window.run("document.querySelector('main form button').click()")
-    window.wait_for("return location.pathname === '/console/owner'")
+    window.wait_for_script("return location.pathname === '/console/owner'")
 
 
-def _log_in(window: Browser, site: str, fields: Mapping[str, str], place: str) -> None:
-    window.resize(WIDTH, HEIGHT)
-    window.visit(site + place)
+def _log_in_as(window: Browser, site: str, fields: Mapping[str, str], place: str) -> None:
+    window.resize_window(WIDTH, HEIGHT)
+    window.visit_page(site + place)
     for name, value in fields.items():
         window.run(f"document.querySelector('[name={name}]').value = {json.dumps(value)}")
 
@@ -96,44 +96,48 @@ def _walk_owner(window: Browser, site: str, folder: Path) -> None:
         bearer = {"Authorization": f"Bearer {PASSWORD}"}
         httpx.post(f"{site}/v1/question", json={"sql": sql, "tolerance": tolerance}, headers=bearer, timeout=300)
     log_owner_in(window, site)
-    _take(window, folder / "owner.png")
-    window.visit(f"{site}/console/owner/approvals")
-    _take(window, folder / "approvals.png")
-    window.visit(f"{site}/console/owner/budget")
-    window.wait_for("return document.querySelectorAll('#map canvas, #burn canvas').length === 2")
-    _take(window, folder / "budget.png")
-    window.visit(f"{site}/console/owner/risk")
+    _take_picture(window, folder / "owner.png")
+    window.visit_page(f"{site}/console/owner/approvals")
+    _take_picture(window, folder / "approvals.png")
+    window.visit_page(f"{site}/console/owner/budget")
+    window.wait_for_script("return document.querySelectorAll('#map canvas, #burn canvas').length === 2")
+    _take_picture(window, folder / "budget.png")
+    window.visit_page(f"{site}/console/owner/risk")
     window.run("document.querySelector('details').open = true")
     for name, value in (("prior", PRIOR), ("known1", "country\nGermany\nFrance\n")):
         window.run(f"document.querySelector('[name={name}]').value = {json.dumps(value)}")
     window.run("document.querySelector('main form button.primary').click()")
     found = "[...document.querySelectorAll('h2')].find((one) => one.textContent.startsWith('What attackers'))"
-    window.wait_for(f"return {found}")
+    window.wait_for_script(f"return {found}")
     window.run(f"window.scrollTo({{ top: {found}.offsetTop - 12, behavior: 'instant' }})")
-    _take(window, folder / "risk.png")
+    _take_picture(window, folder / "risk.png")
 
 
 def _walk_play(window: Browser, site: str, folder: Path) -> None:
-    _log_in(window, site, {"user": USER, "password": PASSWORD}, "/console/login?next=/console/play")
+    _log_in_as(window, site, {"user": USER, "password": PASSWORD}, "/console/login?next=/console/play")
     window.run("document.querySelector('form button').click()")
-    window.wait_for("return document.querySelector('#begin button')")
+    window.wait_for_script("return document.querySelector('#begin button')")
     window.run("document.querySelector('[name=name]').value = 'Ada'")
     window.run("document.querySelector('[name=seed]').value = '3'")
     window.run("document.querySelector('#begin button').click()")
-    window.wait_for(
+    window.wait_for_script(
         "return document.querySelector('#series canvas') && document.querySelectorAll('.tile').length === 64"
     )
-    _take(window, folder / "play.png")
-    window.visit(f"{site}/console/play/attack")
-    window.wait_for("return document.querySelectorAll('#beliefs canvas, #classes canvas').length === 2")
-    _take(window, folder / "attack.png")
-    window.visit(f"{site}/console/play/slider")
-    window.wait_for("return document.querySelector('#tasks tbody td') && document.querySelector('#curve canvas')")
+    _take_picture(window, folder / "play.png")
+    window.visit_page(f"{site}/console/play/attack")
+    window.wait_for_script("return document.querySelectorAll('#beliefs canvas, #classes canvas').length === 2")
+    _take_picture(window, folder / "attack.png")
+    window.visit_page(f"{site}/console/play/slider")
+    window.wait_for_script(
+        "return document.querySelector('#tasks tbody td') && document.querySelector('#curve canvas')"
+    )
     window.run("document.getElementById('more').click()")
-    window.wait_for("return document.querySelectorAll('#ways tbody tr').length === 8")
-    window.wait_for("return new Promise((still) => setTimeout(() => still(true), 20000))")  # the curve has seven points
+    window.wait_for_script("return document.querySelectorAll('#ways tbody tr').length === 8")
+    window.wait_for_script(
+        "return new Promise((still) => setTimeout(() => still(true), 20000))"
+    )  # the curve has seven points
     window.run("window.scrollTo({ top: document.getElementById('curve').offsetTop - 720, behavior: 'instant' })")
-    _take(window, folder / "slider.png")
+    _take_picture(window, folder / "slider.png")
 
 
 class Hand:
@@ -145,9 +149,9 @@ class Hand:
         self.keys = 0
         self.seconds = 0.0
 
-    def click(self, selector: str) -> None:
+    def click_on(self, selector: str) -> None:
         """Click once."""
-        self._window.click(selector)
+        self._window.click_on(selector)
         self.clicks += 1
         self.seconds += LOOK_S
 
@@ -157,9 +161,9 @@ class Hand:
         self.keys += len(text)
         self.seconds += LOOK_S + KEY_S * len(text)
 
-    def choose(self, select: str, option: str) -> None:
+    def choose_option(self, select: str, option: str) -> None:
         """Choose from a list: one click opens it, another chooses."""
-        self._window.click(f"{select} option[value='{option}']")
+        self._window.click_on(f"{select} option[value='{option}']")
         self.clicks += 2
         self.seconds += 2 * LOOK_S
 
@@ -171,28 +175,28 @@ class Hand:
 def _walk_analyst(window: Browser, site: str, folder: Path) -> None:
     hand = Hand(window)
     began = time.monotonic()
-    window.resize(WIDTH, HEIGHT)
-    window.visit(f"{site}/console")
+    window.resize_window(WIDTH, HEIGHT)
+    window.visit_page(f"{site}/console")
     hand.read()
     hand.type_into("[name=user]", USER)
     hand.type_into("[name=password]", PASSWORD)
-    _take(window, folder / "login.png")
-    hand.click("form button.primary")
-    window.wait_for(_TOLD)
+    _take_picture(window, folder / "login.png")
+    hand.click_on("form button.primary")
+    window.wait_for_script(_TOLD)
     hand.read()
-    _take(window, folder / "first.png")
-    hand.click("[data-focus='key month']")
-    hand.click("[data-focus='0 add']")
-    hand.choose("[data-focus='0.1 fn']", "sum")
-    hand.choose("[data-focus='0 kind']", "or")
-    window.wait_for(_TOLD)
-    window.wait_for("return document.querySelector('#cheaper button')")
+    _take_picture(window, folder / "first.png")
+    hand.click_on("[data-focus='key month']")
+    hand.click_on("[data-focus='0 add']")
+    hand.choose_option("[data-focus='0.1 fn']", "sum")
+    hand.choose_option("[data-focus='0 kind']", "or")
+    window.wait_for_script(_TOLD)
+    window.wait_for_script("return document.querySelector('#cheaper button')")
     hand.read()
     window.run("window.scrollTo({ top: 0, behavior: 'instant' })")
-    _take(window, folder / "ask.png")
-    hand.click("#price li button")  # the first setting with which it fits
-    window.wait_for(_TOLD)
-    window.click("#ask")
+    _take_picture(window, folder / "ask.png")
+    hand.click_on("#price li button")  # the first setting with which it fits
+    window.wait_for_script(_TOLD)
+    window.click_on("#ask")
     hand.clicks += 1
     _see_answer(window)
     took = time.monotonic() - began
@@ -200,37 +204,41 @@ def _walk_analyst(window: Browser, site: str, folder: Path) -> None:
         f"From the address to the answer: {hand.clicks} clicks, {hand.keys} typed characters; a person takes about "
         f"{hand.seconds + took:.0f} s, of which the console takes {took:.0f} s.\n"
     )
-    _take(window, folder / "answer.png")
-    window.visit(f"{site}/console/ask?stored=market_status")
-    window.wait_for("return document.querySelector('#builder .branch .branch')")
-    window.wait_for(_TOLD)
+    _take_picture(window, folder / "answer.png")
+    window.visit_page(f"{site}/console/ask?stored=market_status")
+    window.wait_for_script("return document.querySelector('#builder .branch .branch')")
+    window.wait_for_script(_TOLD)
     window.run("document.getElementById('builder').querySelector('details').scrollIntoView({ behavior: 'instant' })")
-    _take(window, folder / "scorecard.png")
+    _take_picture(window, folder / "scorecard.png")
     window.run("const rate = document.querySelectorAll('#sliders input')[0]; rate.value = 185")
     window.run("document.querySelectorAll('#sliders input')[0].dispatchEvent(new Event('input'))")
-    window.wait_for(_TOLD)
-    window.click("#ask")
+    window.wait_for_script(_TOLD)
+    window.click_on("#ask")
     _see_answer(window)
-    _take(window, folder / "bands.png")
-    window.visit(f"{site}/console/history")
-    _take(window, folder / "history.png")
+    _take_picture(window, folder / "bands.png")
+    window.visit_page(f"{site}/console/history")
+    _take_picture(window, folder / "history.png")
     window.run("localStorage.setItem('keyhole-theme', 'dark')")
-    window.resize(*PHONE)
-    window.visit(f"{site}/console/ask")
-    window.wait_for(_TOLD)
-    _take(window, folder / "phone.png")
+    window.resize_window(*PHONE)
+    window.visit_page(f"{site}/console/ask")
+    window.wait_for_script(_TOLD)
+    _take_picture(window, folder / "phone.png")
 
 
 def _see_answer(window: Browser) -> None:
-    window.wait_for(_DRAWN)
-    window.wait_for("return !document.getElementById('ask').disabled")
-    window.wait_for(_TOLD)
-    window.wait_for("return new Promise((still) => setTimeout(() => still(true), 1500))")  # the page scrolls by itself
+    window.wait_for_script(_DRAWN)
+    window.wait_for_script("return !document.getElementById('ask').disabled")
+    window.wait_for_script(_TOLD)
+    window.wait_for_script(
+        "return new Promise((still) => setTimeout(() => still(true), 1500))"
+    )  # the page scrolls by itself
     window.run("window.scrollTo({ top: document.getElementById('answer').offsetTop - 12, behavior: 'instant' })")
 
 
-def _take(window: Browser, path: Path) -> None:
-    window.wait_for("return new Promise((drawn) => requestAnimationFrame(() => setTimeout(() => drawn(true), 400)))")
+def _take_picture(window: Browser, path: Path) -> None:
+    window.wait_for_script(
+        "return new Promise((drawn) => requestAnimationFrame(() => setTimeout(() => drawn(true), 400)))"
+    )
     path.write_bytes(window.take_picture())
 
 

@@ -29,25 +29,25 @@ def charge_square(service: Service) -> None:
     service.ledger.reserve(asked, find_limits(service.catalog, OWNER))
 
 
-def measure(window: Browser, address: str, script: str, *, times: int) -> list[float]:
+def measure_page(window: Browser, address: str, script: str, *, times: int) -> list[float]:
     """Visit a page `times` times, and return the results of its script, in ascending order."""
     found = []
     for _ in range(times):
-        window.visit(address)
-        window.wait_for(script)
+        window.visit_page(address)
+        window.wait_for_script(script)
         found.append(float(window.run(script)))
     return sorted(found)
 
 
-def watch(times: int) -> None:
+def print_page_times(times: int) -> None:
     """Print a line for each page."""
     with serve_demo(MORE) as (service, site), open_browser() as window:
         charge_square(service)
         log_owner_in(window, site)
         for tab in TABS["owner"]:
-            print_line(f"{tab.title}: first paint", measure(window, site + tab.href, _PAINTED, times=times))
+            print_line(f"{tab.title}: first paint", measure_page(window, site + tab.href, _PAINTED, times=times))
         square = f"{site}/console/owner/budget?table=square"
-        print_line(f"{SIDE * SIDE:,} groups: drawn", measure(window, square, _DRAWN, times=times))
+        print_line(f"{SIDE * SIDE:,} groups: drawn", measure_page(window, square, _DRAWN, times=times))
 
 
 def print_line(what: str, found: list[float]) -> None:
@@ -56,4 +56,4 @@ def print_line(what: str, found: list[float]) -> None:
 
 
 if __name__ == "__main__":
-    watch(int(sys.argv[1]) if len(sys.argv) > 1 else TIMES)
+    print_page_times(int(sys.argv[1]) if len(sys.argv) > 1 else TIMES)

@@ -75,7 +75,7 @@ def write_countries(path: Path) -> None:
         connection.table("countries").write_parquet(str(path))
 
 
-def install(directory: Path) -> Path:
+def install_demo(directory: Path) -> Path:
     """Make the database and the demo's policy in `directory`. Return the policy's path."""
     build(directory)
     return Path(shutil.copyfile(HERE / "keyhole.toml", directory / "keyhole.toml"))

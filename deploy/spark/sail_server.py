@@ -19,13 +19,13 @@ def run_sail() -> Iterator[str]:
     command = [sys.executable, "-m", "pysail", "spark", "server", "--ip", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            _wait_for(port)
+            _wait_for_port(port)
             yield f"sc://127.0.0.1:{port}"
         finally:
             process.kill()
 
 
-def _wait_for(port: int) -> None:
+def _wait_for_port(port: int) -> None:
     deadline = time.monotonic() + _STARTED_S
     while time.monotonic() < deadline:
         with socket.socket() as probe:

@@ -74,7 +74,7 @@ def write_policy(path: Path, *, source: str, sales: str, countries: str, budget:
     return path
 
 
-def show(*, rows: int, url: str | None, engine: str) -> bool:
+def ask_all_questions(*, rows: int, url: str | None, engine: str) -> bool:
     """Ask all questions and print the answers. Return True if the engines agreed on every integer."""
     console = make_demo_console()
     console.print("[bold]Keyhole over Spark Connect[/]: questions over generated sale lines.")
@@ -101,23 +101,23 @@ def show(*, rows: int, url: str | None, engine: str) -> bool:
             )
             on_spark = running.enter_context(Service.open(asked))
             on_duckdb = running.enter_context(Service.open(exact))
-        agreed = [_ask(console, one, on_spark, on_duckdb) for one in scale_questions(copies)]
+        agreed = [_ask_question(console, one, on_spark, on_duckdb) for one in scale_questions(copies)]
     return all(agreed)
 
 
-def _ask(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb: Service) -> bool:
+def _ask_question(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb: Service) -> bool:
     console.print()
     for line in question.sql.splitlines():
         console.print(f"   {line}", style="dim", markup=False, soft_wrap=True)
-    asked = make_asked(question, on_spark)
+    asked = make_analyst_question(question, on_spark)
     plan = pipeline.plan_asked_question(on_spark, asked)
     started = time.perf_counter()
     answer = pipeline.answer(on_spark, plan, asked)
     taken = time.perf_counter() - started
-    truth, taken_there = _read_exactly(
-        on_duckdb, pipeline.plan_asked_question(on_duckdb, make_asked(question, on_duckdb))
+    truth, taken_there = _read_exact_aggregates(
+        on_duckdb, pipeline.plan_asked_question(on_duckdb, make_analyst_question(question, on_duckdb))
     )
-    same = np.array_equal(_read_exactly(on_spark, plan)[0], truth)
+    same = np.array_equal(_read_exact_aggregates(on_spark, plan)[0], truth)
     returned, names = set(answer.keys.keys), [column.name for column in plan.question.keys.columns]
     keys = [tuple(map(format_value, plan.question.keys.get_key(index))) for index in range(plan.question.keys.size)]
     shown = np.fromiter((key in returned for key in keys), np.bool_, len(keys))
@@ -144,7 +144,7 @@ def _ask(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb:
     return same
 
 
-def make_asked(question: DemoQuestion, service: Service) -> Asked:
+def make_analyst_question(question: DemoQuestion, service: Service) -> Asked:
     """Return the question as the demo's analyst asks it."""
     return Asked(
         question=read_bare_question(question.sql, service.catalog),
@@ -156,7 +156,7 @@ def make_asked(question: DemoQuestion, service: Service) -> Asked:
     )
 
 
-def _read_exactly(service: Service, plan: Plan) -> tuple[Integers, float]:
+def _read_exact_aggregates(service: Service, plan: Plan) -> tuple[Integers, float]:
     """Return the exact aggregates, which the demo may look at, and the seconds that reading them took."""
     started = time.perf_counter()
     with service.source.take_turn(analyst=USER, timeout_ms=_TIMEOUT_MS):
@@ -172,4 +172,4 @@ if __name__ == "__main__":
     arguments.add_argument("--url", help="of a Spark Connect server that runs and can read this machine's files")
     arguments.add_argument("--engine", choices=("spark", "sail"), default="spark")
     given = arguments.parse_args()
-    raise SystemExit(0 if show(rows=given.rows, url=given.url, engine=given.engine) else 1)
+    raise SystemExit(0 if ask_all_questions(rows=given.rows, url=given.url, engine=given.engine) else 1)

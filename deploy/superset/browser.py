@@ -41,31 +41,31 @@ class Browser:
     def __init__(self, session: str) -> None:
         self._session = session
 
-    def visit(self, url: str) -> None:
+    def visit_page(self, url: str) -> None:
         """Load a page."""
-        self._call("POST", "/url", {"url": url})
+        self._call_driver("POST", "/url", {"url": url})
 
     def add_cookie(self, name: str, value: str) -> None:
         """Set a cookie for the page that is open."""
-        self._call("POST", "/cookie", {"cookie": {"name": name, "value": value, "path": "/"}})
+        self._call_driver("POST", "/cookie", {"cookie": {"name": name, "value": value, "path": "/"}})
 
     def run(self, script: str) -> Any:
         """Return the result of a script of the page."""
-        return self._call("POST", "/execute/sync", {"script": script, "args": []})
+        return self._call_driver("POST", "/execute/sync", {"script": script, "args": []})
 
-    def click(self, selector: str) -> None:
+    def click_on(self, selector: str) -> None:
         """Click on an element as a hand does: it is scrolled to, and what lies over it is in the way."""
-        self._call("POST", f"/element/{self._find(selector)}/click", {})
+        self._call_driver("POST", f"/element/{self._find_element(selector)}/click", {})
 
     def type_into(self, selector: str, text: str) -> None:
         """Type into a field, key by key."""
-        self._call("POST", f"/element/{self._find(selector)}/value", {"text": text})
+        self._call_driver("POST", f"/element/{self._find_element(selector)}/value", {"text": text})
 
-    def _find(self, selector: str) -> str:
-        found = self._call("POST", "/element", {"using": "css selector", "value": selector})
+    def _find_element(self, selector: str) -> str:
+        found = self._call_driver("POST", "/element", {"using": "css selector", "value": selector})
         return str(next(iter(found.values())))
 
-    def wait_for(self, script: str, *, timeout_s: float = 120.0) -> None:
+    def wait_for_script(self, script: str, *, timeout_s: float = 120.0) -> None:
         """Wait until a script of the page returns something true. Raises TimeoutError with the page's text."""
         deadline = time.monotonic() + timeout_s
         while not self.run(script):
@@ -73,21 +73,21 @@ class Browser:
                 raise TimeoutError(f"{script} never became true; the page says: {self.run(_TEXT)[:2000]}")
             time.sleep(0.5)
 
-    def resize(self, width: int, height: int) -> None:
+    def resize_window(self, width: int, height: int) -> None:
         """Make the window as large as that."""
-        self._call("POST", "/window/rect", {"width": width, "height": height})
+        self._call_driver("POST", "/window/rect", {"width": width, "height": height})
 
     def read_errors(self) -> list[str]:
         """Return what pages logged as errors since the last call; it counts what their policy forbade."""
-        logged = self._call("POST", "/se/log", {"type": "browser"})
+        logged = self._call_driver("POST", "/se/log", {"type": "browser"})
         return [str(one["message"]) for one in logged if one["level"] == "SEVERE"]
 
     def take_picture(self) -> bytes:
         """Return the window as PNG."""
-        return base64.b64decode(self._call("GET", "/screenshot", None))
+        return base64.b64decode(self._call_driver("GET", "/screenshot", None))
 
-    def _call(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
-        return _call(method, self._session + path, body)
+    def _call_driver(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        return _call_webdriver(method, self._session + path, body)
 
 
 _TEXT = "return document.body.innerText"
@@ -102,14 +102,14 @@ def open_browser() -> Iterator[Browser]:
         process = subprocess.Popen([driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             root = f"http://127.0.0.1:{port}"
-            _wait_until_ready(f"{root}/status")
+            _wait_for_driver(f"{root}/status")
             options = {"binary": chromium, "args": [*_QUIET, f"--user-data-dir={profile}"]}
             wanted = {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}}
-            session = f"{root}/session/{_call('POST', f'{root}/session', wanted)['sessionId']}"
+            session = f"{root}/session/{_call_webdriver('POST', f'{root}/session', wanted)['sessionId']}"
             try:
                 yield Browser(session)
             finally:
-                _call("DELETE", session, None)
+                _call_webdriver("DELETE", session, None)
         finally:
             process.terminate()
             process.wait()
@@ -123,17 +123,17 @@ def _find_program(*names: str) -> str:
     raise FileNotFoundError(f"{' or '.join(names)} is needed for screenshots: apt-get install chromium chromium-driver")
 
 
-def _wait_until_ready(url: str) -> None:
+def _wait_for_driver(url: str) -> None:
     for _ in range(100):
         try:
-            if _call("GET", url, None)["ready"]:
+            if _call_webdriver("GET", url, None)["ready"]:
                 return
         except OSError:
             time.sleep(0.1)
     raise TimeoutError("chromedriver did not start")
 
 
-def _call(method: str, url: str, body: Mapping[str, Any] | None) -> Any:
+def _call_webdriver(method: str, url: str, body: Mapping[str, Any] | None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     try:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from deploy.demo.build import install
+from deploy.demo.build import install_demo
 from deploy.superset.browser import Browser, find_free_port, open_browser
 from deploy.superset.superset_api import Refused, SupersetApi
 
@@ -79,75 +79,77 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="keyhole-superset-") as folder, ExitStack() as running:
         database = running.enter_context(serve_keyhole(Path(folder) / "demo"))
         url = running.enter_context(serve_superset(given.superset.resolve(), Path(folder) / "superset"))
-        show(SupersetApi(url, user=USER, password=USER), database, pictures=given.pictures)
+        run_show(SupersetApi(url, user=USER, password=USER), database, pictures=given.pictures)
 
 
-def show(api: SupersetApi, database_url: str, *, pictures: Path) -> None:
+def run_show(api: SupersetApi, database_url: str, *, pictures: Path) -> None:
     """Run the show."""
     database = api.connect("Keyhole", url=database_url, options="-c keyhole.fnr=0.04")
-    say("Connected", "schemas", ", ".join(api.list_schemas(database)))
+    print_step("Connected", "schemas", ", ".join(api.list_schemas(database)))
     for name, kind in api.list_relations(database, "public"):
         columns = api.list_columns(database, "public", name)
-        say(f"  {kind} {name}", "columns", ", ".join(f"{column} {declared}" for column, declared, _ in columns))
+        print_step(f"  {kind} {name}", "columns", ", ".join(f"{column} {declared}" for column, declared, _ in columns))
 
     rows = api.run_in_sql_lab(database, QUESTION)
-    say("SQL Lab", f"{len(rows)} keys pass; spent at most", read_spent(api, database))
+    print_step("SQL Lab", f"{len(rows)} keys pass; spent at most", read_largest_loss(api, database))
     try:
         api.run_in_sql_lab(database, TOO_MUCH)
         raise SystemExit("an aggregate over a private table was answered")
     except Refused as refused:
-        say("An aggregate over a private table", "refused with", find_code(refused))
+        print_step("An aggregate over a private table", "refused with", find_code(refused))
 
     dataset, dashboard = api.make_dataset(database, "public", "busy_markets"), api.make_dashboard(DASHBOARD)
     first = api.read_chart_data(dataset, columns=["country", "month"], metrics=["count"])[1]
-    before = read_spent(api, database)
-    say("Dataset busy_markets", f"{len(first)} keys pass; spent at most", before)
+    before = read_largest_loss(api, database)
+    print_step("Dataset busy_markets", f"{len(first)} keys pass; spent at most", before)
     filters = [{"col": "country", "op": "IN", "val": ["France"]}]
     for times, chosen in ((3, ()), (1, filters)):
         for _ in range(times):
             text, again = api.read_chart_data(dataset, columns=["country", "month"], metrics=["count"], filters=chosen)
-    say("Refreshed three times, then filtered", f"{len(again)} keys; spent at most", read_spent(api, database))
-    say("  Superset's SQL", "", " ".join(text.split()))
-    if read_spent(api, database) != before:
+    print_step(
+        "Refreshed three times, then filtered", f"{len(again)} keys; spent at most", read_largest_loss(api, database)
+    )
+    print_step("  Superset's SQL", "", " ".join(text.split()))
+    if read_largest_loss(api, database) != before:
         raise SystemExit("a refresh has cost something")
     private = api.make_dataset(database, "public", "sales")
     try:
         api.read_chart_data(private, columns=["country"], metrics=["count"])
         raise SystemExit("a chart of a private table was drawn")
     except Refused as refused:
-        say("A chart that counts a private table", "refused with", find_code(refused))
+        print_step("A chart that counts a private table", "refused with", find_code(refused))
     threshold = {"expressionType": "SQL", "sqlExpression": f"({LARGE})::int", "label": "large"}
     text, rows = api.read_chart_data(private, columns=["country"], metrics=[threshold])
     large = ", ".join(row["country"] for row in rows if row["large"])
-    say("A chart with a threshold as its metric", f"{large}; spent at most", read_spent(api, database))
-    say("  Superset's SQL", "", " ".join(text.split()))
+    print_step("A chart with a threshold as its metric", f"{large}; spent at most", read_largest_loss(api, database))
+    print_step("  Superset's SQL", "", " ".join(text.split()))
 
     charts = make_charts(api, dataset, dashboard)
-    api.lay_out(dashboard, charts)
+    api.arrange_charts(dashboard, charts)
     scorecard = show_scorecard(api, database_url)
     with open_browser() as window:
-        window.visit(f"{api.url}/static/assets/images/favicon.png")
+        window.visit_page(f"{api.url}/static/assets/images/favicon.png")
         for name, value in api.cookies:
             window.add_cookie(name, value)
-        save(pictures / "superset-sqllab.png", show_sql_lab(window, api.url, database))
-        save(pictures / "superset-chart.png", show_dashboard(window, api.url, dashboard, shows="Germany"))
-        save(pictures / "superset-scorecard.png", show_dashboard(window, api.url, scorecard, shows="Apr 2011"))
-    say("After two pages in a browser", "spent at most", read_spent(api, database))
+        save_picture(pictures / "superset-sqllab.png", show_sql_lab(window, api.url, database))
+        save_picture(pictures / "superset-chart.png", show_dashboard(window, api.url, dashboard, shows="Germany"))
+        save_picture(pictures / "superset-scorecard.png", show_dashboard(window, api.url, scorecard, shows="Apr 2011"))
+    print_step("After two pages in a browser", "spent at most", read_largest_loss(api, database))
 
 
 def show_scorecard(api: SupersetApi, database_url: str) -> int:
     """Make a dataset of SQL with predicates in its select list, and a dashboard with its heat map and pivot table."""
     database = api.connect("Keyhole, wide tolerance", url=database_url, options=SCORECARD_OPTIONS)
     dataset = api.make_virtual_dataset(database, "scorecard", SCORECARD)  # Superset reads one row of it, which asks it
-    say("Dataset of a scorecard", "spent at most", asked := read_spent(api, database))
+    print_step("Dataset of a scorecard", "spent at most", asked := read_largest_loss(api, database))
     highest = {measure: make_maximum(measure) for measure in ("sales", "customers")}
     text, rows = api.read_chart_data(dataset, columns=["country", "month"], metrics=[highest["sales"]])
-    say("A chart of it", f"{len(rows)} rows; spent at most", read_spent(api, database))
-    say("  Superset's SQL", "", " ".join(text.split()))
+    print_step("A chart of it", f"{len(rows)} rows; spent at most", read_largest_loss(api, database))
+    print_step("  Superset's SQL", "", " ".join(text.split()))
     in_bands = [{"col": "sales", "op": ">=", "val": 1}]
     _, high = api.read_chart_data(dataset, columns=["country"], metrics=[highest["customers"]], filters=in_bands)
-    say("Filtered by a band", f"{len(high)} countries; spent at most", read_spent(api, database))
-    if read_spent(api, database) != asked:
+    print_step("Filtered by a band", f"{len(high)} countries; spent at most", read_largest_loss(api, database))
+    if read_largest_loss(api, database) != asked:
         raise SystemExit("a chart of the scorecard has cost something")
     dashboard = api.make_dashboard(SCORECARD_DASHBOARD)
     heat = {
@@ -188,7 +190,7 @@ def show_scorecard(api: SupersetApi, database_url: str) -> int:
             3,
         ),
     ]
-    api.lay_out(dashboard, charts)
+    api.arrange_charts(dashboard, charts)
     return dashboard
 
 
@@ -196,11 +198,11 @@ def make_ranking(api: SupersetApi, database_url: str) -> tuple[int, dict[str, ob
     """Make a dataset of a ranking, and the fields of a bar chart of it."""
     database = api.connect("Keyhole, rankings", url=database_url, options=RANKING_OPTIONS)
     dataset = api.make_virtual_dataset(database, "best_countries", RANKING)
-    asked, points = read_spent(api, database), make_maximum("points")
+    asked, points = read_largest_loss(api, database), make_maximum("points")
     rows = api.read_chart_data(dataset, columns=["country"], metrics=[points])[1]
     in_order = sorted(rows, key=lambda row: -int(row["points"]))
-    say("A ranking", f"{', '.join(row['country'] for row in in_order)}; spent at most", asked)
-    if read_spent(api, database) != asked:
+    print_step("A ranking", f"{', '.join(row['country'] for row in in_order)}; spent at most", asked)
+    if read_largest_loss(api, database) != asked:
         raise SystemExit("a chart of the ranking has cost something")
     return dataset, {
         "x_axis": "country",
@@ -260,25 +262,25 @@ def make_charts(api: SupersetApi, dataset: int, dashboard: int) -> list[tuple[in
 def show_sql_lab(window: Browser, url: str, database: int) -> bytes:
     """Show SQL Lab with the question and its answer."""
     opened = {"dbid": database, "schema": "public", "sql": QUESTION, "name": "Busy markets", "autorun": "true"}
-    window.visit(f"{url}/sqllab/?{urllib.parse.urlencode(opened)}")
-    window.wait_for("return document.body.innerText.includes('Germany')")
+    window.visit_page(f"{url}/sqllab/?{urllib.parse.urlencode(opened)}")
+    window.wait_for_script("return document.body.innerText.includes('Germany')")
     window.run(OPEN_SCHEMA)
-    window.wait_for("return document.body.innerText.includes('busy_markets')")
+    window.wait_for_script("return document.body.innerText.includes('busy_markets')")
     time.sleep(2)  # fonts and transitions
     return window.take_picture()
 
 
 def show_dashboard(window: Browser, url: str, dashboard: int, *, shows: str) -> bytes:
     """Open the dashboard, wait until it has a chart and the text `shows`, and return its picture."""
-    window.visit(f"{url}/superset/dashboard/{dashboard}/")
-    window.wait_for(
+    window.visit_page(f"{url}/superset/dashboard/{dashboard}/")
+    window.wait_for_script(
         f"return document.querySelectorAll('canvas').length > 0 && document.body.innerText.includes('{shows}')"
     )
     time.sleep(3)  # the bars grow
     return window.take_picture()
 
 
-def read_spent(api: SupersetApi, database: int) -> str:
+def read_largest_loss(api: SupersetApi, database: int) -> str:
     """Return the most that a customer's month has lost, from `keyhole.budget`, asked through Superset."""
     return f"{api.run_in_sql_lab(database, SPENT)[0]['spent'] or 0} epsilon"
 
@@ -291,14 +293,14 @@ def find_code(refused: Refused) -> str:
     return found[0]
 
 
-def save(path: Path, picture: bytes) -> None:
+def save_picture(path: Path, picture: bytes) -> None:
     """Write a screenshot and say so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(picture)
-    say("Screenshot", "", f"{path.name}, {len(picture) // 1000} kB")
+    print_step("Screenshot", "", f"{path.name}, {len(picture) // 1000} kB")
 
 
-def say(what: str, between: str, result: object) -> None:
+def print_step(what: str, between: str, result: object) -> None:
     """Print one line of the show."""
     print(f"{what}: {between} {result}".replace(":  ", ": "), flush=True)
 
@@ -307,11 +309,11 @@ def say(what: str, between: str, result: object) -> None:
 def serve_keyhole(folder: Path) -> Iterator[str]:
     """`keyhole serve` over the demo on a free port; yields what Superset connects to."""
     folder.mkdir()
-    policy = install(folder)
+    policy = install_demo(folder)
     command = [Path(sys.executable).with_name("keyhole")]
     subprocess.run([*command, "check", "--policy", policy], check=True, stdout=subprocess.DEVNULL)
     with run_process([*command, "serve", "--policy", policy, "--port", "0", "--rest-port", "0"], {}, folder) as server:
-        address = wait_for(server, lambda: re.search(r"endpoint postgresql://([^,]+),", server.read_log()))
+        address = wait_for_result(server, lambda: re.search(r"endpoint postgresql://([^,]+),", server.read_log()))
         yield f"postgresql://demo:demo@{address[1]}"
 
 
@@ -324,7 +326,7 @@ def serve_superset(programs: Path, home: Path) -> Iterator[str]:
         "SUPERSET_CONFIG_PATH": str(HERE / "superset_config.py"),
         "FLASK_APP": "superset",
     }
-    say("Superset", "", "making its own database, about two minutes")
+    print_step("Superset", "", "making its own database, about two minutes")
     person = ["--firstname", "A", "--lastname", "Person", "--email", "admin@example.org"]
     for command in (
         ["db", "upgrade"],
@@ -345,7 +347,7 @@ def serve_superset(programs: Path, home: Path) -> Iterator[str]:
     serving = ["--bind", f"127.0.0.1:{port}", "--threads", "8", "--timeout", "120", "superset.app:create_app()"]
     with run_process([programs / "gunicorn", *serving], environment, home) as server:
         url = f"http://127.0.0.1:{port}"
-        wait_for(server, lambda: is_answering(f"{url}/health"))
+        wait_for_result(server, lambda: is_answering(f"{url}/health"))
         yield url
 
 
@@ -371,7 +373,7 @@ def is_answering(url: str) -> bool:
         return False
 
 
-def wait_for(server: Server, look: Callable[[], T | None], *, timeout_s: float = 120.0) -> T:
+def wait_for_result(server: Server, look: Callable[[], T | None], *, timeout_s: float = 120.0) -> T:
     """Return what `look` finds, once it finds something. Exit with the server's last words if it ends before."""
     deadline = time.monotonic() + timeout_s
     while not (found := look()):

@@ -31,46 +31,48 @@ class SupersetApi:
         """Make a database connection, after Superset has tried it; `options` are the session's settings."""
         engine = {"engine_params": {"connect_args": {"options": options}}}
         body = {"database_name": name, "sqlalchemy_uri": url, "expose_in_sqllab": True, "extra": json.dumps(engine)}
-        made: int = self._post("/api/v1/database/", body)["id"]
+        made: int = self._post_json("/api/v1/database/", body)["id"]
         return made
 
     def list_schemas(self, database: int) -> list[str]:
         """Return the names of the database's schemas."""
-        found: list[str] = self._get(f"/api/v1/database/{database}/schemas/")["result"]
+        found: list[str] = self._get_json(f"/api/v1/database/{database}/schemas/")["result"]
         return found
 
     def list_relations(self, database: int, schema: str) -> list[tuple[str, str]]:
         """Name and kind of what can be chosen in a schema."""
-        found = self._get(f"/api/v1/database/{database}/tables/?q=(schema_name:{schema},force:!t)")["result"]
+        found = self._get_json(f"/api/v1/database/{database}/tables/?q=(schema_name:{schema},force:!t)")["result"]
         return [(each["value"], each["type"]) for each in found]
 
     def list_columns(self, database: int, schema: str, relation: str) -> list[tuple[str, str, str]]:
         """Name, type and comment of a relation's columns."""
-        found = self._get(f"/api/v1/database/{database}/table_metadata/?name={relation}&schema={schema}")["columns"]
+        found = self._get_json(f"/api/v1/database/{database}/table_metadata/?name={relation}&schema={schema}")[
+            "columns"
+        ]
         return [(each["name"], each["longType"], each["comment"] or "") for each in found]
 
     def run_in_sql_lab(self, database: int, sql: str) -> list[dict[str, Any]]:
         """Return the rows of a statement that is run as in SQL Lab."""
         body = {"database_id": database, "schema": "public", "sql": sql, "runAsync": False, "queryLimit": 1000}
-        found: list[dict[str, Any]] = self._post("/api/v1/sqllab/execute/", body)["data"]
+        found: list[dict[str, Any]] = self._post_json("/api/v1/sqllab/execute/", body)["data"]
         return found
 
     def make_dataset(self, database: int, schema: str, relation: str) -> int:
         """Make a dataset of a relation."""
-        made: int = self._post("/api/v1/dataset/", {"database": database, "schema": schema, "table_name": relation})[
-            "id"
-        ]
+        made: int = self._post_json(
+            "/api/v1/dataset/", {"database": database, "schema": schema, "table_name": relation}
+        )["id"]
         return made
 
     def make_virtual_dataset(self, database: int, name: str, sql: str) -> int:
         """Make a dataset of SQL of one's own."""
         body = {"database": database, "schema": "public", "table_name": name, "sql": sql}
-        made: int = self._post("/api/v1/dataset/", body)["id"]
+        made: int = self._post_json("/api/v1/dataset/", body)["id"]
         return made
 
     def make_dashboard(self, title: str) -> int:
         """Make an empty dashboard."""
-        made: int = self._post("/api/v1/dashboard/", {"dashboard_title": title, "published": True})["id"]
+        made: int = self._post_json("/api/v1/dashboard/", {"dashboard_title": title, "published": True})["id"]
         return made
 
     def make_chart(self, title: str, *, dataset: int, kind: str, dashboard: int, shown: Mapping[str, Any]) -> int:
@@ -84,10 +86,10 @@ class SupersetApi:
             "params": json.dumps(form),
             "dashboards": [dashboard],
         }
-        made: int = self._post("/api/v1/chart/", body)["id"]
+        made: int = self._post_json("/api/v1/chart/", body)["id"]
         return made
 
-    def lay_out(self, dashboard: int, charts: Sequence[tuple[int, str, int]]) -> None:
+    def arrange_charts(self, dashboard: int, charts: Sequence[tuple[int, str, int]]) -> None:
         """Put charts (id, title, width of 12) into one row of the dashboard."""
         row = {"type": "ROW", "id": "ROW-1", "children": [], "meta": {"background": "BACKGROUND_TRANSPARENT"}}
         position: dict[str, Any] = {
@@ -106,7 +108,7 @@ class SupersetApi:
                 "parents": ["ROOT_ID", "GRID_ID", "ROW-1"],
                 "meta": {"chartId": chart, "sliceName": title, "width": width, "height": 62},
             }
-        self._call("PUT", f"/api/v1/dashboard/{dashboard}", {"position_json": json.dumps(position)})
+        self._send_request("PUT", f"/api/v1/dashboard/{dashboard}", {"position_json": json.dumps(position)})
 
     def read_chart_data(
         self, dataset: int, *, columns: Sequence[str], metrics: Sequence[Any], filters: Sequence[Mapping[str, Any]] = ()
@@ -114,16 +116,16 @@ class SupersetApi:
         """Return the SQL and the rows of a chart, asked of the database and of no cache."""
         query = {"columns": columns, "metrics": metrics, "filters": filters, "row_limit": 1000}
         body = {"datasource": {"id": dataset, "type": "table"}, "queries": [query], "force": True}
-        found = self._post("/api/v1/chart/data", body)["result"][0]
+        found = self._post_json("/api/v1/chart/data", body)["result"][0]
         return found["query"], found["data"]
 
-    def _get(self, path: str) -> Any:
-        return self._call("GET", path, None)
+    def _get_json(self, path: str) -> Any:
+        return self._send_request("GET", path, None)
 
-    def _post(self, path: str, body: Mapping[str, Any]) -> Any:
-        return self._call("POST", path, body)
+    def _post_json(self, path: str, body: Mapping[str, Any]) -> Any:
+        return self._send_request("POST", path, body)
 
-    def _call(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+    def _send_request(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         return json.loads(self._open(method, path, data, {"Content-Type": "application/json"}))
 

@@ -93,10 +93,10 @@ def price_alarm(*, looks: int, fnr: float, fpr: float, regime: Regime) -> float:
     >>> [round(price_alarm(looks=looks, fnr=0.05, fpr=0.1, regime=Regime.GROWING), 3) for looks in (1, 24, 365)]
     [3.912, 7.09, 9.812]
     """
-    shape = regime.shape
-    missed = shape.root * math.log(max(1.0, float(shape.high) / fnr))
-    wrong = math.log(max(1.0, float(shape.low) / fpr)) / shape.rise
-    return regime.factor * (missed + wrong + math.log(looks))
+    shape = regime.draw_shape
+    missed = shape.root * math.log(max(1.0, float(shape.high_probability) / fnr))
+    wrong = math.log(max(1.0, float(shape.low_probability) / fpr)) / shape.rise
+    return regime.loss_factor * (missed + wrong + math.log(looks))
 
 
 def calibrate_alarm(task: AlarmTask) -> AlarmCalibration:
@@ -116,9 +116,9 @@ def calibrate_alarm(task: AlarmTask) -> AlarmCalibration:
     0.17725
     """
     regime, distance = task.regime, task.tolerance + 1
-    price = price_alarm(looks=task.looks, fnr=task.fnr, fpr=task.fpr, regime=regime) / regime.factor
+    price = price_alarm(looks=task.looks, fnr=task.fnr, fpr=task.fpr, regime=regime) / regime.loss_factor
     for widening in range(_MOST_WIDENINGS):
-        rate = max(LEAST_RATE, _round_up(price / distance * (1.0 + 2.0 ** (widening - _RATE_BITS))))
+        rate = max(LEAST_RATE, _round_rate_up(price / distance * (1.0 + 2.0 ** (widening - _RATE_BITS))))
         if rate > GREATEST_RATE:
             break
         found = fit_alarm(task, rate=rate)
@@ -138,18 +138,18 @@ def fit_alarm(task: AlarmTask, *, rate: Fraction) -> AlarmCalibration:
     Raises:
         Unachievable: as `calibrate_alarm`.
     """
-    shape = task.regime.shape
-    fnr = min(Fraction(task.fnr), shape.high)
+    shape = task.regime.draw_shape
+    fnr = min(Fraction(task.fnr), shape.high_probability)
     floor = _choose_floor(task, rate)
     above, below = compute_weight(rate, task.cut + 1 - floor), compute_weight(rate, task.cut - task.tolerance - floor)
-    unit = int(above * (fnr / shape.high) ** shape.root)
+    unit = int(above * (fnr / shape.high_probability) ** shape.root)
     if unit == 0:
         raise Unachievable("an error rate this small needs weights of more digits than an alarm keeps")
     wrong = Fraction(1)
     if task.looks * below <= unit:
-        wrong = shape.low * Fraction(task.looks * below, unit) ** shape.rise
-    missed = fnr if shape.root > 1 else shape.high * Fraction(unit, above)
-    loss = task.regime.factor * rate * task.sensitivity + ROUNDED
+        wrong = shape.low_probability * Fraction(task.looks * below, unit) ** shape.rise
+    missed = fnr if shape.root > 1 else shape.high_probability * Fraction(unit, above)
+    loss = task.regime.loss_factor * rate * task.sensitivity + ROUNDED
     return AlarmCalibration(
         task=task,
         rate=rate,
@@ -177,7 +177,7 @@ def _choose_floor(task: AlarmTask, rate: Fraction) -> int:
     return task.least_value
 
 
-def _round_up(rate: float) -> Fraction:
+def _round_rate_up(rate: float) -> Fraction:
     mantissa, exponent = math.frexp(rate)
     units, places = math.ceil(math.ldexp(mantissa, _RATE_BITS)), exponent - _RATE_BITS
     return Fraction(units << places) if places >= 0 else Fraction(units, 1 << -places)

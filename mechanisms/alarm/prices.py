@@ -91,16 +91,16 @@ def price_ways(
     priced = [_answer_each_look(Way.AFRESH, price_each_look(looks=length, **at))]
     if window.hop == length:
         price = price_alarm(looks=length, regime=regime, **at)
-        priced.append(_leave_standing(Way.ALARM, price, length, regime))
+        priced.append(_price_without_clearing(Way.ALARM, price, length, regime))
         if is_append_only:
             priced.append(_answer_each_look(Way.SIGNED_TREE, price_signed_tree(looks=length, **at)))
     elif window.hop > 1:
         price = price_hopping_alarms(window, regime=regime, **at)
-        priced.append(_leave_standing(Way.ALARM_PER_HOP, price, window.hop, regime))
+        priced.append(_price_without_clearing(Way.ALARM_PER_HOP, price, window.hop, regime))
     else:
         if regime is Regime.GROWING:
             price = price_alarm(looks=length, regime=Regime.SLIDING, **at)
-            priced.append(_leave_standing(Way.ALARM_PER_EPOCH, price, length, Regime.SLIDING))
+            priced.append(_price_without_clearing(Way.ALARM_PER_EPOCH, price, length, Regime.SLIDING))
         if is_append_only:
             priced.append(_answer_each_look(Way.TICK_NOISE, price_tick_noise(length=length, **at)))
             price, block = price_block_noise(length=length, **at)
@@ -112,7 +112,7 @@ def _answer_each_look(way: Way, price: float) -> PricedWay:
     return PricedWay(way=way, price=price, clearing_looks=0, regime=None, is_per_look=True)
 
 
-def _leave_standing(way: Way, price: float, clearing: int, regime: Regime) -> PricedWay:
+def _price_without_clearing(way: Way, price: float, clearing: int, regime: Regime) -> PricedWay:
     return PricedWay(way=way, price=price, clearing_looks=clearing, regime=regime, is_per_look=False)
 
 

@@ -136,7 +136,7 @@ def compute_chances_by_look(calibration: AlarmCalibration, values: Sequence[int]
     >>> [round(chance, 3) for chance in compute_chances_by_look(calibrate_alarm(task), [5, 5, 10])]
     [0.033, 0.067, 0.951]
     """
-    shape = calibration.task.regime.shape
+    shape = calibration.task.regime.draw_shape
     total = highest = 0
     chances = []
     for value in values:
@@ -203,7 +203,7 @@ def _decide_ring(
 
     Further digits are drawn if the known ones do not decide.
     """
-    shape = calibration.task.regime.shape
+    shape = calibration.task.regime.draw_shape
     while True:
         chance = shape.compute_chance(total, calibration.threshold_step, bits=digits)
         if uniform != chance:

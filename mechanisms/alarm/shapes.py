@@ -6,7 +6,7 @@ x**(-1 / root)` from there on. For `rise = root = 1` the logarithm of `E` is Lap
 | here | the proof |
 |---|---|
 | `rise`, `root` | 1 + s, 1 / q |
-| `low`, `high` | F_1, S_1 |
+| `low_probability`, `high_probability` | F_1, S_1 |
 
 Proof: docs/proofs/alarm.md.
 """
@@ -21,7 +21,7 @@ from math import isqrt
 class Shape:
     """The distribution of an alarm's draw, given by two whole numbers.
 
-    >>> Shape(rise=1, root=1).low, Shape(rise=3, root=1).high
+    >>> Shape(rise=1, root=1).low_probability, Shape(rise=3, root=1).high_probability
     (Fraction(1, 2), Fraction(3, 4))
     """
 
@@ -29,14 +29,14 @@ class Shape:
     root: int
 
     @property
-    def low(self) -> Fraction:
+    def low_probability(self) -> Fraction:
         """`P(E <= 1)`."""
         return Fraction(1, 1 + self.rise * self.root)
 
     @property
-    def high(self) -> Fraction:
+    def high_probability(self) -> Fraction:
         """`P(E > 1)`."""
-        return 1 - self.low
+        return 1 - self.low_probability
 
     def compute_chance(self, total: int, unit: int, *, bits: int) -> int:
         """Return `floor(P(E <= total / unit) * 2**bits)`, exactly, for `total >= 0` and `unit > 0`.
@@ -45,11 +45,11 @@ class Shape:
         (42, 42)
         """
         if total <= unit:
-            low = self.low
+            low = self.low_probability
             return (low.numerator * _raise_to_power(total, self.rise) << bits) // (
                 low.denominator * _raise_to_power(unit, self.rise)
             )
-        high = self.high
+        high = self.high_probability
         part = _raise_to_power(high.numerator, self.root) * unit << bits * self.root
         whole = _raise_to_power(high.denominator, self.root) * total
         powered = -(-part // whole)  # the power of what is left, rounded up
@@ -75,20 +75,20 @@ class Regime(Enum):
     SLIDING = "sliding"
 
     @property
-    def shape(self) -> Shape:
+    def draw_shape(self) -> Shape:
         """The distribution of this regime's draw."""
         return _SHAPES[self]
 
     @property
-    def factor(self) -> int:
+    def loss_factor(self) -> int:
         """The loss in units of rate times sensitivity, without the `ROUNDED` that rounding adds.
 
         Guarantee: docs/proofs/alarm.md.
 
-        >>> [regime.factor for regime in Regime]
+        >>> [regime.loss_factor for regime in Regime]
         [1, 2, 3, 2]
         """
-        rise, decay = self.shape.rise, Fraction(1, self.shape.root)
+        rise, decay = self.draw_shape.rise, Fraction(1, self.draw_shape.root)
         factors = {
             Regime.GROWING: max(Fraction(rise), decay),
             Regime.COMING_AND_GOING: max(Fraction(rise), 1 + decay),

@@ -47,7 +47,7 @@ def compute_weight(rate: Fraction, steps: int) -> int:
     least, most = (value >> (_WORKING - DIGITS) for value in (power.mantissa, power.mantissa + (1 << _WRONG)))
     if least == most or steps == 0:
         return least << power.exponent
-    return _compute_weight_exactly(rate, steps)
+    return _compute_certain_weight(rate, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _compute_power(rate: Fraction, steps: int) -> _Power:
     return _Power(mantissa=low, exponent=exponent)
 
 
-def _compute_weight_exactly(rate: Fraction, steps: int) -> int:
+def _compute_certain_weight(rate: Fraction, steps: int) -> int:
     """Return the weight, computed with more and more digits until the kept ones are certain.
 
     A weight is irrational, so this ends.

@@ -94,15 +94,15 @@ def derive_constraints(formula: Formula) -> Constraints | None:
     except _TooManyError:
         return None
     return Constraints(
-        fnr=_drop_dominated(
+        fnr=_drop_dominated_constraints(
             terms,
             feasible=lambda mask: _make_term(_list_members(literals, mask)),
-            closed=lambda mask: _close_under(literals, mask, _implies),
+            closed=lambda mask: _add_implied_literals(literals, mask, _literal_implies),
         ),
-        fpr=_drop_dominated(
+        fpr=_drop_dominated_constraints(
             clauses,
             feasible=lambda mask: _make_clause(_list_members(literals, mask)),
-            closed=lambda mask: _close_under(literals, mask, _excludes),
+            closed=lambda mask: _add_implied_literals(literals, mask, _literal_excludes),
         ),
     )
 
@@ -184,19 +184,19 @@ def _make_clause(members: Sequence[Cut]) -> Constraint | None:
     return Constraint(tuple(parts))
 
 
-def _implies(known: Cut, other: Cut) -> bool:
+def _literal_implies(known: Cut, other: Cut) -> bool:
     """Return True if `other` is true wherever `known` is."""
     if known.functional != other.functional or known.above != other.above:
         return False
     return known.cut >= other.cut if known.above else known.cut <= other.cut
 
 
-def _excludes(known: Cut, other: Cut) -> bool:
+def _literal_excludes(known: Cut, other: Cut) -> bool:
     """Return True if the relaxation of `other` is false wherever that of `known` is."""
-    return _implies(other.relax(), known.relax())
+    return _literal_implies(other.relax(), known.relax())
 
 
-def _close_under(literals: Sequence[Cut], mask: int, implied: Callable[[Cut, Cut], bool]) -> int:
+def _add_implied_literals(literals: Sequence[Cut], mask: int, implied: Callable[[Cut, Cut], bool]) -> int:
     members = _list_members(literals, mask)
     for place, other in enumerate(literals):
         if any(implied(known, other) for known in members):
@@ -204,7 +204,7 @@ def _close_under(literals: Sequence[Cut], mask: int, implied: Callable[[Cut, Cut
     return mask
 
 
-def _drop_dominated(
+def _drop_dominated_constraints(
     masks: Sequence[int], *, feasible: Callable[[int], Constraint | None], closed: Callable[[int], int]
 ) -> tuple[Constraint, ...]:
     """Return the feasible constraints that can bind. A set whose closure contains a cheaper constraint is dropped."""

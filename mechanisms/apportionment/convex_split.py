@@ -42,7 +42,7 @@ class SplitProgram:
     upper: int | None = None
 
 
-def minimise_largest(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
+def minimise_largest_objective(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
     """Return the minimising `v`, to within `gap` of the optimum relative to the mean weight.
 
     Among equal optima the smaller sum is taken.
@@ -68,7 +68,7 @@ def minimise_largest(program: SplitProgram, *, start: Floats, gap: float) -> Flo
         point = np.append(point, float((barrier.offsets - barrier.weights @ point).max()) + 0.1)
     terms = len(program.rows) + len(program.weights)
     sharpness, target = _FIRST_SHARPNESS, terms / gap
-    at = barrier.evaluate(point)
+    at = barrier.evaluate_barrier(point)
     if at is None:
         return np.asarray(point[:variables])  # so large that rounding took the room: the start is as good as any
     for _ in range(_MOST_STEPS):
@@ -132,7 +132,7 @@ class _Barrier:
     has_several_objectives: bool
     blocks: tuple[_Block, ...]
 
-    def evaluate(self, point: Floats) -> _Place | None:
+    def evaluate_barrier(self, point: Floats) -> _Place | None:
         """Return the parts of the barrier at a point, or None if the barrier is infinite there."""
         variables = self.rows.shape[1]
         v = point[:variables]
@@ -168,7 +168,7 @@ class _Barrier:
         decrement = -float(gradient @ direction)
         here, length = at.compute_barrier(sharpness), 1.0
         while True:
-            reached = self.evaluate(at.point + length * direction)
+            reached = self.evaluate_barrier(at.point + length * direction)
             if reached is not None and not reached.compute_barrier(sharpness) > here - 0.1 * length * decrement:
                 return reached, decrement
             length *= 0.5

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mechanisms.apportionment.clauses import Constraint
-from mechanisms.apportionment.convex_split import Floats, SplitProgram, minimise_largest
+from mechanisms.apportionment.convex_split import Floats, SplitProgram, minimise_largest_objective
 from mechanisms.apportionment.tree import (
     SharesTree,
     bound_shares,
@@ -131,7 +131,7 @@ def apportion_by_clauses(
     """
     plain = all(len(part.scenarios[0]) == 1 for constraint in (*fnr, *fpr) for part in constraint.parts)
     if plain and not trees and objective.has_closed_form:
-        return _apportion_read_once(objective)
+        return _apportion_read_once_formula(objective)
     rows_fnr = _build_matrix(objective, fnr, weigh_fnr, least) / objective.fnr
     rows_fpr = _build_matrix(objective, fpr, weigh_fpr, least) / objective.fpr
     if len(objective.formulas) > 1:
@@ -149,7 +149,7 @@ def apportion_by_trees(objective: Objective) -> Shares:
     Programmes are solved roughly while constraints are still being found, and accurately at the end.
     """
     if objective.has_closed_form:
-        return _apportion_read_once(objective)
+        return _apportion_read_once_formula(objective)
     nothing = np.zeros((0, len(objective.used_functionals)))
     return _apportion_under_trees(objective, objective.formulas, nothing, nothing)
 
@@ -188,7 +188,7 @@ def _apportion_under_trees(
             for part in side.parts:
                 value, leaves = bound_shares(part, chosen)
                 if value > side.bound * (1.0 + 1e-6):
-                    for cut_off in dict.fromkeys((leaves, *_list_leaves_near(part, chosen, repeated))):
+                    for cut_off in dict.fromkeys((leaves, *_list_leaves_of_near_shares(part, chosen, repeated))):
                         side.add_row(cut_off, objective)
                 excess = max(excess, value / side.bound)
         if excess <= 1.0 + effort.excess:
@@ -225,7 +225,9 @@ class _Side:
             self.rows[counts] = row / self.bound
 
 
-def _list_leaves_near(tree: SharesTree, shares: Sequence[float], repeated: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _list_leaves_of_near_shares(
+    tree: SharesTree, shares: Sequence[float], repeated: Sequence[int]
+) -> Iterator[tuple[int, ...]]:
     """Yield the leaves that would attain the bound if a repeated functional's share were somewhat smaller or larger.
 
     The tree implies a constraint for any leaves that its nodes may choose. These leaves are likely to bind next.
@@ -263,7 +265,7 @@ def _build_matrix(
     return rows if least >= 1.0 else np.vstack((rows, np.eye(len(objective.used_functionals))))
 
 
-def _apportion_read_once(objective: Objective) -> Shares:
+def _apportion_read_once_formula(objective: Objective) -> Shares:
     """Return the closed form with weights from the true loss.
 
     The weights are iterated, and searched nearby at the end.
@@ -323,10 +325,10 @@ def _polish_closed_form(objective: Objective, weights: Sequence[Sequence[float]]
         return sum(loss(functional, shares.fnr[functional], shares.fpr[functional])[0] for functional in used)
 
     start = np.log(np.array([[max(side[functional], 1e-12) for functional in used] for side in weights])).reshape(-1)
-    return shares_at(_search_near(total, start, least))
+    return shares_at(_search_along_coordinates(total, start, least))
 
 
-def _search_near(loss: Callable[[Floats], float], start: Floats, least: float) -> Floats:
+def _search_along_coordinates(loss: Callable[[Floats], float], start: Floats, least: float) -> Floats:
     """Return the point of least loss that is found by steps along single coordinates.
 
     The loss of an integer test has kinks, so its slopes do not suffice.
@@ -373,7 +375,7 @@ def _minimise_loss(
     def judge(epsilons: Floats) -> float:
         return float((parts @ epsilons).max()) + 1e-3 * float(epsilons.sum())
 
-    point = _start_evenly(rows) if start is None else _tighten_sides(rows, start, is_tied=objective.is_tied)
+    point = _make_even_start(rows) if start is None else _tighten_sides(rows, start, is_tied=objective.is_tied)
     epsilons, slopes = losses(point)
     least = judge(epsilons)
     if not objective.is_tied and start is None:
@@ -388,7 +390,7 @@ def _minimise_loss(
             offsets=parts @ epsilons + (repeated * weights) @ point,
             upper=upper,
         )
-        aim = minimise_largest(program, start=point, gap=effort.gap)
+        aim = minimise_largest_objective(program, start=point, gap=effort.gap)
         before = least
         for length in (1.0, 0.5, 0.2):
             candidate = _tighten_sides(rows, point + length * (aim - point), is_tied=objective.is_tied)
@@ -404,7 +406,7 @@ def _minimise_loss(
         def judge_near(near: Floats) -> float:
             return judge(losses(_tighten_sides(rows, near, is_tied=objective.is_tied))[0])
 
-        point = _tighten_sides(rows, _search_near(judge_near, point, least), is_tied=objective.is_tied)
+        point = _tighten_sides(rows, _search_along_coordinates(judge_near, point, least), is_tied=objective.is_tied)
     return _FoundShares(shares=_spread_shares(objective, np.exp(point)), point=point)
 
 
@@ -423,7 +425,7 @@ def _cover_unused(rows: Floats, bound: float) -> Floats:
     return np.vstack((rows, own))
 
 
-def _start_evenly(rows: Floats) -> Floats:
+def _make_even_start(rows: Floats) -> Floats:
     """Return shares that are each an equal part of their fullest row."""
     return np.asarray(-np.log((rows * rows.astype(bool).sum(axis=1)[:, np.newaxis]).max(axis=0)))
 

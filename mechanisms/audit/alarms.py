@@ -12,7 +12,7 @@ from mechanisms.alarm.calibration import AlarmCalibration, AlarmTask, calibrate_
 from mechanisms.alarm.ladder import LadderState, calibrate_ladder, climb_at_values, draw_ladders, sum_losses_so_far
 from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
-from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit, claim_always
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit_subject, claim_always
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.sliding import pair_sliding_windows
 from mechanisms.audit.standing import pair_formulas
@@ -56,7 +56,7 @@ def audit_alarms(
     """
     windows = (pair_windows(make_audited_alarm(regime), watch_windows, noise=noise) for regime in Regime)
     pairs = (*windows, pair_ladders(noise=noise), *pair_formulas(noise=noise), *pair_sliding_windows(noise=noise))
-    return audit(subject, pairs, samples=samples, progress=progress)
+    return audit_subject(subject, pairs, samples=samples, progress=progress)
 
 
 def pair_windows(calibration: AlarmCalibration, watch: Watcher, *, noise: Noise) -> Neighbours:
@@ -123,8 +123,8 @@ def _find_critical_value(calibration: AlarmCalibration) -> int:
 
     Near this unit a change by one moves the probabilities most.
     """
-    shape = calibration.task.regime.shape
-    below = shape.root * np.log(float(shape.high) / calibration.fnr) / float(calibration.rate)
+    shape = calibration.task.regime.draw_shape
+    below = shape.root * np.log(float(shape.high_probability) / calibration.fnr) / float(calibration.rate)
     return -int(np.ceil(below))
 
 

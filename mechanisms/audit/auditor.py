@@ -20,7 +20,7 @@ from mechanisms.audit.events import LEVELS, Transcripts, bound_epsilon
 from mechanisms.formula import Integers
 
 FALSE_ALARM = 1e-6
-"""The probability that `audit` flags a private subject, over all its comparisons."""
+"""The probability that `audit_subject` flags a private subject, over all its comparisons."""
 LEAST_PROVED = 0.125
 """The part of its claim that an audit has to prove lost; not all, for some mechanisms claim more than they lose."""
 
@@ -82,7 +82,7 @@ def claim_always(draw: Callable[[int], Integers], *, epsilon: float) -> Release:
     return release
 
 
-def audit(
+def audit_subject(
     subject: str,
     pairs: Sequence[Neighbours],
     *,

@@ -8,10 +8,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
+from mechanisms.audit.auditor import AuditReport, Neighbours, audit_subject, claim_always
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
-from mechanisms.publishing.private_bounds import BoundScan, calibrate_scan, find_first_passing, list_candidates
+from mechanisms.publishing.private_bounds import (
+    BoundScan,
+    calibrate_scan,
+    find_first_passing_candidate,
+    list_candidates,
+)
 
 
 def make_audited_scan() -> BoundScan:
@@ -54,13 +59,13 @@ def audit_scan(
                 second=claim_always(_make_draw(scan, beyond, noise), epsilon=float(scan.epsilon)),
             )
         )
-    return audit(subject, pairs, samples=samples, progress=progress)
+    return audit_subject(subject, pairs, samples=samples, progress=progress)
 
 
 def _make_draw(scan: BoundScan, beyond: tuple[int, ...], noise: Noise) -> Callable[[int], Integers]:
     def draw(samples: int) -> Integers:
         counts = np.tile(np.array(beyond, dtype=np.int64), (samples, 1))
-        found = find_first_passing(counts, target=scan.target, rate=scan.epsilon / 2, noise=noise)
+        found = find_first_passing_candidate(counts, target=scan.target, rate=scan.epsilon / 2, noise=noise)
         return found[:, np.newaxis]
 
     return draw

@@ -1,4 +1,4 @@
-"""TakenCells of a calendar as subjects of an audit: answers of several months are read off one noisy cell.
+"""TakenCells of a calendar as subjects of an audit_subject: answers of several months are read off one noisy cell.
 
 A question about three months compares each with the month before, with its running total, or both. One unit more in the
 second month changes the answers of the second and of the third. All answers are observed at once. The claim is the loss
@@ -6,7 +6,7 @@ of one cell, which is charged once. A further question compares the means of nei
 Others are followed by a later question, which reads their noisy cells or refines them. Then the answers to both are
 observed, and the claim is the first one's loss with what the later one adds.
 
-Proof: docs/proofs/cell_readings.md, docs/proofs/cell_means.md, docs/proofs/reuse.md, docs/proofs/audit.md.
+Proof: docs/proofs/cell_readings.md, docs/proofs/cell_means.md, docs/proofs/reuse.md, docs/proofs/audit_subject.md.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,13 +17,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
-from mechanisms.audit.events import Transcripts
-from mechanisms.audit.worst_cases import Values, widen_tolerances
+from mechanisms.audit_subject.auditor import AuditReport, Neighbours, Release, audit_subject
+from mechanisms.audit_subject.events import Transcripts
+from mechanisms.audit_subject.worst_cases import Values, widen_tolerances
 from mechanisms.formula import AllOf, Cut
 from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, lay_on_paths
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, Mechanism, Noise, TakenCells
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 
 Sums: TypeAlias = tuple[Values, ...]
 """The months of each sum."""
@@ -50,7 +50,7 @@ def audit_calendar_cells(
 
     Parameters:
         mechanism: decides readings of cells.
-        samples: as for `audit`.
+        samples: as for `audit_subject`.
     """
     pairs = []
     for task in _list_tasks():
@@ -58,10 +58,10 @@ def audit_calendar_cells(
         compares_means = calibration.task.common is not None and calibration.task.common.means
         worlds = _list_worlds_of_means if compares_means else _list_worlds
         for months, moved in worlds(calibration.task):
-            first, second = (_watch(mechanism, calibration, one, noise) for one in (months, moved))
+            first, second = (_make_release_of_months(mechanism, calibration, one, noise) for one in (months, moved))
             pairs.append(Neighbours(description=f"months {months} and {moved}", first=first, second=second))
     pairs += [] if mechanism.name not in CONTINUABLE else list(_list_continued(mechanism, noise))
-    return audit(subject, pairs, samples=samples, progress=progress)
+    return audit_subject(subject, pairs, samples=samples, progress=progress)
 
 
 def _list_continued(mechanism: Mechanism, noise: Noise) -> Iterator[Neighbours]:
@@ -71,7 +71,7 @@ def _list_continued(mechanism: Mechanism, noise: Noise) -> Iterator[Neighbours]:
     for least in (_MOST_EPSILON_OF_A_CELL / 2, _MOST_EPSILON_OF_A_CELL):
         later = mechanism.calibrate(widen_tolerances(mechanism, running, most_epsilon=least))
         for months, moved in _list_worlds(wide.task):
-            one, other = (_watch(mechanism, wide, sums, noise, later=later) for sums in (months, moved))
+            one, other = (_make_release_of_months(mechanism, wide, sums, noise, later=later) for sums in (months, moved))
             yield Neighbours(description=f"continued: months {months} and {moved}", first=one, second=other)
 
 
@@ -84,7 +84,7 @@ def _list_tasks() -> Iterator[DecisionTask]:
         yield DecisionTask(
             formula=formula,
             sensitivities=(1, 1),
-            exposures=expose_all_at_once(2),
+            exposures=expose_all_functionals(2),
             fnr=0.05,
             fpr=0.1,
             predicates=predicates,
@@ -93,7 +93,7 @@ def _list_tasks() -> Iterator[DecisionTask]:
     yield DecisionTask(
         formula=Cut(functional=_DIFFERENCE, cut=0, above=True, tolerance=40),
         sensitivities=(1,),
-        exposures=expose_all_at_once(1),
+        exposures=expose_all_functionals(1),
         fnr=0.05,
         fpr=0.1,
         common=_three_means(),
@@ -105,7 +105,7 @@ def _three_months() -> CommonSums:
     up_to = TakenCells(axis=1, taken=tuple(tuple(range(month + 1)) for month in range(MONTHS)))
     return CommonSums(
         sensitivities=(_MOVED,),
-        exposures=expose_all_at_once(1),
+        exposures=expose_all_functionals(1),
         readings=(((0, 1), (0, -1)), ((0, 1),)),
         scales=(1, 1),
         cells=((OWN_CELL, _BEFORE), (up_to,)),
@@ -119,7 +119,7 @@ def _three_means() -> CommonSums:
     pair = MeanPair(Fraction(1), Fraction(0), step, _MOVED, _MOVED, rows=_ROWS, other_rows=_ROWS)
     return CommonSums(
         sensitivities=(_MOVED, 1),
-        exposures=expose_all_at_once(2),
+        exposures=expose_all_functionals(2),
         readings=(((0, 1), (1, 1), (0, 1), (1, 1)),),
         scales=(1,),
         cells=((OWN_CELL, OWN_CELL, _BEFORE, _BEFORE),),
@@ -168,7 +168,7 @@ def _at_depth(literal: Cut, depth: float) -> int:
     return literal.cut + distance if literal.above else literal.cut + 1 - distance
 
 
-def _watch(
+def _make_release_of_months(
     mechanism: Mechanism, calibration: Calibration, months: Sums, noise: Noise, *, later: Calibration | None = None
 ) -> Release:
     """Return the release of a question's answers, and of those to a later one on the noise that it leaves."""

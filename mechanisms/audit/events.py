@@ -70,12 +70,12 @@ def bound_epsilon(
         hits, rival_hits = (
             np.array([counts[2 + side][event.transcript_codes].sum() for event in events]) for side in (ours, theirs)
         )
-        lower = bound_epsilon_from_below(hits, rival_hits, samples=half, error=error, delta=delta)
+        lower = bound_epsilon_from_counts(hits, rival_hits, samples=half, error=error, delta=delta)
         found += zip(lower.tolist(), (event.largest_claim for event in events), strict=True)
     return found
 
 
-def bound_epsilon_from_below(
+def bound_epsilon_from_counts(
     hits: Integers, rival_hits: Integers, *, samples: int, error: float, delta: float = 0.0
 ) -> Epsilons:
     """Return a lower bound on `ln((P(E) - delta) / P'(E))` from each event's counts.
@@ -108,7 +108,7 @@ def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error
         hits, rivals = np.cumsum(counts[inside]), np.cumsum(rival[inside])
         candidates = np.unique(np.searchsorted(hits, hits[-1] * np.geomspace(1e-4, 1.0, _CUTS)))
         tried = hits[candidates], rivals[candidates]
-        lower = bound_epsilon_from_below(*tried, samples=samples, error=error, delta=delta)
+        lower = bound_epsilon_from_counts(*tried, samples=samples, error=error, delta=delta)
         best = int(np.argmax(lower))
         event = _Event(transcript_codes=inside[: candidates[best] + 1], largest_claim=float(claim))
         # by the part of the claim that it proves: differences would prefer what claims and proves nothing

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit_subject
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.worst_cases import MIDDLE, Values, list_critical_neighbours, make_audit_tasks, widen_tolerances
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, Mechanism, Noise
@@ -56,7 +56,7 @@ def audit_joined_cells(
             first, second = (_make_release(mechanism, calibration, one, times, claim, noise) for one in (values, moved))
             description = f"{WARDS} wards of values {values} and {moved}"
             pairs.append(Neighbours(description=description, first=first, second=second))
-    return audit(subject, pairs, samples=samples, progress=progress)
+    return audit_subject(subject, pairs, samples=samples, progress=progress)
 
 
 def _list_neighbours(task: DecisionTask, times: int) -> Iterator[tuple[Values, Values]]:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit_subject
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.worst_cases import MIDDLE, Values, list_critical_neighbours
 from mechanisms.formula import Integers
-from mechanisms.keyhole.noise_continuation import decide_in_full
+from mechanisms.keyhole.noise_continuation import decide_with_all_revealed
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise
 from mechanisms.threshold.renyi import compute_curve, convert_to_epsilon
 
@@ -57,7 +57,7 @@ def audit_many_groups(
         )
         for before, after in list_critical_neighbours(task, depths=MIDDLE)
     ]
-    return audit(subject or mechanism.name, pairs, samples=samples, delta=DELTA, progress=progress)
+    return audit_subject(subject or mechanism.name, pairs, samples=samples, delta=DELTA, progress=progress)
 
 
 def _make_release(
@@ -65,7 +65,7 @@ def _make_release(
 ) -> Release:
     def draw(samples: int) -> Integers:
         aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples * GROUPS, axis=1)
-        paths = decide_in_full(calibration, aggregates, noise=noise).paths
+        paths = decide_with_all_revealed(calibration, aggregates, noise=noise).paths
         told = [
             (np.abs(path.values[-1] - second) - np.abs(path.values[-1] - first)).reshape(samples, GROUPS).sum(axis=1)
             for path, first, second in zip(paths, *neighbours, strict=True)

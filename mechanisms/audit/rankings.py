@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit_subject
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.formula import Booleans, Integers
@@ -56,7 +56,7 @@ def audit_ranking(
         samples: as for `audit`.
     """
     pairs = pair_rankings(rank_keys, schedule=AUDITED_LOOKS, noise=noise)
-    return audit(subject, pairs, samples=samples, progress=progress)
+    return audit_subject(subject, pairs, samples=samples, progress=progress)
 
 
 def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> tuple[Neighbours, ...]:

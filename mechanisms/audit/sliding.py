@@ -16,7 +16,7 @@ from mechanisms.protocol import DecisionTask, Noise
 from mechanisms.standing.sealed import compute_digest
 from mechanisms.standing.sliding_noise import SlidingNoise, calibrate_sliding
 from mechanisms.standing.window_noise import NoiseShape
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 
 SlidingWatcher: TypeAlias = Callable[[SlidingNoise, Integers, Noise], Integers]
 """Who is in the answer at each look, shape (keys, looks); `values` has shape (looks, keys). Tests pass broken ones."""
@@ -40,7 +40,7 @@ def make_audited_sliding(window: int, block: int) -> SlidingNoise:
 
     A key is in the answer if its noisy value is above zero.
     """
-    task = DecisionTask(Cut(0, 0, above=True, tolerance=1), (1,), expose_all_at_once(1), fnr=0.05, fpr=0.1)
+    task = DecisionTask(Cut(0, 0, above=True, tolerance=1), (1,), expose_all_functionals(1), fnr=0.05, fpr=0.1)
     found = calibrate_sliding(task, window=window, looks=window + 2)
     test = replace(found.calibration.tests[0], rate=_RATE, shift=0)
     calibration = replace(found.calibration, tests=(test,), worst_case_epsilon=float(_RATE))
@@ -49,7 +49,7 @@ def make_audited_sliding(window: int, block: int) -> SlidingNoise:
     return SlidingNoise(calibration, shape, looks=window + 2, digest=compute_digest((calibration, shape)))
 
 
-def pair_sliding(
+def pair_one_sliding_window(
     sliding: SlidingNoise, watch: SlidingWatcher, *, noise: Noise, late: int = 0, charged: float = 1.0
 ) -> Neighbours:
     """Return neighbours that differ by an event in the second tick. All looks but the first and the last see it.
@@ -74,4 +74,4 @@ def pair_sliding(
 def pair_sliding_windows(*, noise: Noise) -> Iterator[Neighbours]:
     """Yield neighbours for noise on ticks alone, and for noise on ticks and blocks."""
     for window, block in _SHAPES:
-        yield pair_sliding(make_audited_sliding(window, block), watch_answers, noise=noise)
+        yield pair_one_sliding_window(make_audited_sliding(window, block), watch_answers, noise=noise)

@@ -14,10 +14,10 @@ from mechanisms.audit.auditor import Neighbours, Release
 from mechanisms.audit.events import Transcripts
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers
 from mechanisms.protocol import Epsilons, Exposure, Noise
-from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
+from mechanisms.standing.alarms import StandingAlarms, calibrate_standing_alarms
 from mechanisms.standing.distance import StandingDistance, calibrate_distance
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 
 _LOOKS = 3  # before, at and after what a unit changes
 _TOLERANCE = 4  # so that two alarms claim a loss of 2.3 together, half of which a thousand windows disprove
@@ -39,19 +39,19 @@ def watch_keys(standing: Watched, values: Integers, noise: Noise) -> tuple[Integ
         looked = standing.take_look(state, seen, look=look, noise=noise)
         alerted_at[looked.alerted & (alerted_at == 0)] = look
         state = looked.state
-    return alerted_at, standing.compute_spent(state)
+    return alerted_at, standing.compute_spent_losses(state)
 
 
-def make_audited_standing(
+def make_audited_alarms(
     formula: type[AllOf] | type[AnyOf],
     *,
-    exposures: tuple[Exposure, ...] = expose_all_at_once(2),
+    exposures: tuple[Exposure, ...] = expose_all_functionals(2),
     progressive: bool = False,
     looks: int = _LOOKS,
 ) -> StandingAlarms:
     """Return a standing question about two growing values: both, or either, above their thresholds."""
     joined: Formula = formula(tuple(Cut(functional, 0, above=True, tolerance=_TOLERANCE) for functional in (0, 1)))
-    return calibrate_standing(
+    return calibrate_standing_alarms(
         StandingTask(
             formula=joined,
             sensitivities=(1, 1),
@@ -72,12 +72,12 @@ def pair_formulas(*, noise: Noise) -> Iterator[Neighbours]:
     Further pairs are for either value if a unit changes only one of them, and for formulas watched by their distance.
     """
     for progressive in (False, True):
-        yield pair_both(make_audited_standing(AllOf, progressive=progressive), watch_keys, noise=noise)
-        yield pair_either(make_audited_standing(AnyOf, progressive=progressive), watch_keys, noise=noise)
-    apart = expose_sets_at_once([[0], [1]], functionals=2)
-    yield pair_either(make_audited_standing(AnyOf, exposures=apart), watch_keys, noise=noise, changed=(1, 0))
-    yield pair_signed(make_audited_distance(Regime.SIGNED), watch_keys, noise=noise)
-    yield pair_coming(make_audited_distance(Regime.COMING_AND_GOING), watch_keys, noise=noise)
+        yield pair_two_value_streams(make_audited_alarms(AllOf, progressive=progressive), watch_keys, noise=noise)
+        yield pair_either(make_audited_alarms(AnyOf, progressive=progressive), watch_keys, noise=noise)
+    apart = expose_functional_sets([[0], [1]], functionals=2)
+    yield pair_either(make_audited_alarms(AnyOf, exposures=apart), watch_keys, noise=noise, changed=(1, 0))
+    yield pair_signed_streams(make_audited_distance(Regime.SIGNED), watch_keys, noise=noise)
+    yield pair_one_value_streams(make_audited_distance(Regime.COMING_AND_GOING), watch_keys, noise=noise)
 
 
 def make_audited_distance(regime: Regime) -> StandingDistance:
@@ -89,11 +89,11 @@ def make_audited_distance(regime: Regime) -> StandingDistance:
     signed = regime is Regime.SIGNED
     tolerance = _SIGNED_TOLERANCE if signed else _COMING_TOLERANCE
     literals = (Cut(0, 0, above=True, tolerance=tolerance), Cut(1, 0, above=not signed, tolerance=tolerance))
-    task = replace(make_audited_standing(AllOf).task, formula=AllOf(literals), monotone=False)
+    task = replace(make_audited_alarms(AllOf).task, formula=AllOf(literals), monotone=False)
     return calibrate_distance(task if signed else replace(task, regimes=(regime,) * 2))
 
 
-def pair_signed(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
+def pair_signed_streams(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
     """Return neighbours in which a unit raises both values at all looks.
 
     At the first look the value that must be above its cut decides, so the distance rises. At the second look the other
@@ -104,7 +104,7 @@ def pair_signed(standing: StandingDistance, watch: StandingWatcher, *, noise: No
     return _make_pair(f"one value up and another down near {near}", standing, watch, (values, values + 1), noise)
 
 
-def pair_coming(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
+def pair_one_value_streams(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
     """Return neighbours in which a unit raises the first of two values at the first look only."""
     near = _find_critical_distance(standing)
     values = np.array([[near, _FAR], [-_FAR, _FAR], [-_FAR, _FAR]], dtype=np.int64)[:, :, np.newaxis]
@@ -112,7 +112,7 @@ def pair_coming(standing: StandingDistance, watch: StandingWatcher, *, noise: No
     return _make_pair(f"both of two values, for a look near {near}", standing, watch, (values, more), noise)
 
 
-def pair_both(standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
+def pair_two_value_streams(standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
     """Return neighbours in which a unit raises both values near the point at which alarms ring half of the time."""
     near = _find_middle(standing)
     values = np.full((_LOOKS, 2, 1), near, dtype=np.int64)
@@ -158,6 +158,6 @@ def _find_critical_distance(standing: StandingDistance) -> int:
     Near this unit a change by one moves the probabilities most.
     """
     sharpest = standing.alarm.ladders[0].rungs[-1]
-    shape = sharpest.task.regime.shape
-    below = shape.root * np.log(float(shape.high) / sharpest.fnr) / float(sharpest.rate)
+    shape = sharpest.task.regime.draw_shape
+    below = shape.root * np.log(float(shape.high_probability) / sharpest.fnr) / float(sharpest.rate)
     return sharpest.task.cut - int(np.ceil(below))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
+from mechanisms.audit.auditor import AuditReport, Neighbours, audit_subject, claim_always
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 from mechanisms.streams.binary_tree import BinaryTree
@@ -90,7 +90,7 @@ def audit_stream(
         samples: as for `audit`.
     """
     pairs = [pair_streams(twins, noise=noise) for twins in list_twins()[name]]
-    return audit(subject or name, pairs, samples=samples, progress=progress)
+    return audit_subject(subject or name, pairs, samples=samples, progress=progress)
 
 
 def pair_streams(twins: StreamTwins, *, noise: Noise) -> Neighbours:

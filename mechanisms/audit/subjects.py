@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.audit.alarms import audit_alarms
-from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit_subject
 from mechanisms.audit.bound_scans import audit_scan, make_audited_scan
 from mechanisms.audit.calendar_cells import MONTHS, audit_calendar_cells
 from mechanisms.audit.events import Transcripts
@@ -90,7 +90,7 @@ class PlannedAudit:
         return f"{told}, a unit in {GROUPS} groups, delta {DELTA:g}" if self.has_many_groups else told
 
     @property
-    def effort(self) -> int:
+    def relative_duration(self) -> int:
         """Its relative duration, so that a caller can run the longest first."""
         if self in (SCAN, TABLE):
             return 1
@@ -110,7 +110,7 @@ class PlannedAudit:
     def run(self, *, samples: int, noise: Noise, progress: Callable[[str], None] | None = None) -> AuditReport | None:
         """Run the audit. Return its report, or None if the mechanism cannot answer the question.
 
-        Parameters as for `audit_all`.
+        Parameters as for `run_all_audits`.
         """
         if self == SCAN:
             return audit_scan(
@@ -134,7 +134,7 @@ class PlannedAudit:
             fewer = max(2, samples // _COST_OF_A_STREAM)
             return audit_stream(self.mechanism, samples=fewer, noise=noise, subject=self.subject, progress=progress)
         mechanism, task = MECHANISMS[self.mechanism], make_audit_tasks()[self.question]
-        most = _MOST_EPSILON_OF_KEYS if _decides_keys_alone(self.mechanism) else _MOST_EPSILON_OF_QUESTIONS
+        most = _MOST_EPSILON_OF_KEYS if _decides_each_key_alone(self.mechanism) else _MOST_EPSILON_OF_QUESTIONS
         audit_one = audit_reuse if self.is_continued else audit_mechanism
         if self.has_many_groups:
             most = MOST_EPSILON_OF_A_GROUP
@@ -190,7 +190,7 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     return (*questions, *(one for one in UNASKED if not named or one.mechanism in named))
 
 
-def audit_all(
+def run_all_audits(
     *,
     samples: int,
     noise: Noise,
@@ -230,7 +230,7 @@ def audit_mechanism(
         Unachievable: the mechanism cannot calibrate the task.
     """
     calibration = mechanism.calibrate(task)
-    alone = _decides_keys_alone(mechanism.name)
+    alone = _decides_each_key_alone(mechanism.name)
     source = _release_single_keys if alone else _release_whole_questions
     pairs = [
         Neighbours(
@@ -240,7 +240,7 @@ def audit_mechanism(
         )
         for before, after in _list_neighbours(mechanism.name, task)
     ]
-    return audit(
+    return audit_subject(
         subject or mechanism.name,
         pairs,
         samples=max(2, samples // price_draw(mechanism.name)),
@@ -250,7 +250,7 @@ def audit_mechanism(
 
 def price_draw(mechanism: str) -> int:
     """Return the number of samples that one draw of a mechanism counts as: 1 if it decides each key by itself."""
-    return 1 if _decides_keys_alone(mechanism) else _CHEAPER.get(mechanism, _COST_OF_A_QUESTION)
+    return 1 if _decides_each_key_alone(mechanism) else _CHEAPER.get(mechanism, _COST_OF_A_QUESTION)
 
 
 def audit_reuse(
@@ -295,15 +295,15 @@ def audit_reuse(
         Neighbours(description=f"values {before} and {after}", first=source(before), second=source(after))
         for before, after in list_critical_neighbours(task, depths=MIDDLE)
     ]
-    return audit(subject or f"{mechanism.name}, two questions", pairs, samples=samples, progress=progress)
+    return audit_subject(subject or f"{mechanism.name}, two questions", pairs, samples=samples, progress=progress)
 
 
-def _decides_keys_alone(mechanism: str) -> bool:
+def _decides_each_key_alone(mechanism: str) -> bool:
     return mechanism in _KEYS_INDEPENDENT
 
 
 def _list_neighbours(mechanism: str, task: DecisionTask) -> list[tuple[Values, Values]]:
-    if _decides_keys_alone(mechanism):
+    if _decides_each_key_alone(mechanism):
         return list(list_critical_neighbours(task, depths=DEPTHS))
     return list(list_critical_neighbours(task, depths=MIDDLE, leaves_out_ends=True))
 

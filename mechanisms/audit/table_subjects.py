@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
+from mechanisms.audit.auditor import AuditReport, Neighbours, audit_subject, claim_always
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 from mechanisms.publishing.contingency_table import make_rows, release_table
@@ -46,7 +46,7 @@ def audit_tables(
                 second=claim_always(made(counts), epsilon=float(cells)),
             )
         )
-    return audit(subject, pairs, samples=samples, progress=progress)
+    return audit_subject(subject, pairs, samples=samples, progress=progress)
 
 
 def draw_tables(noise: Noise, *, epsilon: Fraction = Fraction(1)) -> Draw:

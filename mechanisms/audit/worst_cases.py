@@ -17,7 +17,7 @@ import numpy as np
 from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, evaluate_formula
 from mechanisms.protocol import Calibration, CommonSums, DecisionTask, Exposure, Mechanism
 from mechanisms.published.probe import PHASES_RESERVED
-from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """From just true to just false beyond the tolerance: all may reveal most."""
@@ -38,7 +38,7 @@ def make_audit_tasks() -> dict[str, DecisionTask]:
     """
     first = Cut(functional=0, cut=20, above=True, tolerance=4)
     second = Cut(functional=1, cut=30, above=False, tolerance=4)
-    together, apart = expose_all_at_once(2), expose_sets_at_once(((0,), (1,)), functionals=2)
+    together, apart = expose_all_functionals(2), expose_functional_sets(((0,), (1,)), functionals=2)
     sums = tuple(Cut(functional=f, cut=40, above=True, tolerance=8) for f in range(3))
     whole, half, nothing = Fraction(1), Fraction(1, 2), Fraction(0)
     parts: tuple[Exposure, ...] = ((whole, half, nothing), (half, whole, nothing), (nothing, nothing, whole))
@@ -75,8 +75,8 @@ def make_audit_tasks() -> dict[str, DecisionTask]:
     low, high = (Cut(functional=1, cut=cut, above=True, tolerance=4) for cut in (30, 33))
     larger = Cut(functional=0, cut=24, above=True, tolerance=4)
     return {
-        "one condition": task(first, (1,), expose_all_at_once(1)),
-        "coarse units": task(first, (3,), expose_all_at_once(1)),
+        "one condition": task(first, (1,), expose_all_functionals(1)),
+        "coarse units": task(first, (3,), expose_all_functionals(1)),
         "both of two": task(AllOf((first, second)), (1, 1), together),
         "either of two apart": task(AnyOf((first, second)), (1, 1), apart),
         "parts of sums": task(AllOf(sums), (4, 4, 4), parts, blocks=frozenset()),
@@ -153,7 +153,9 @@ def list_critical_neighbours(
     seen = set()
     for exposure, bands, depth, depth_of_others in product(task.exposures, _list_bands(task), depths, (0.0, 1.0)):
         together = {functional for functional in functionals if exposure[functional]}
-        if leaves_out_ends and not _depends_on(task.formula, together, are_others_true=depth_of_others == 0.0):
+        if leaves_out_ends and not _depends_on_functionals(
+            task.formula, together, are_others_true=depth_of_others == 0.0
+        ):
             continue
         values = _make_values(bands, [depth if f in together else depth_of_others for f in functionals])
         for side in (-1,) if leaves_out_ends else (1, -1):
@@ -217,7 +219,7 @@ def _make_values(bands: Mapping[int, Cut], depths: Sequence[float]) -> Values:
     return tuple(place_value(functional, depth) for functional, depth in enumerate(depths))
 
 
-def _depends_on(formula: Formula, functionals: set[int], *, are_others_true: bool) -> bool:
+def _depends_on_functionals(formula: Formula, functionals: set[int], *, are_others_true: bool) -> bool:
     """Return True if the literals of `functionals` decide the formula, while all others are true, or all false."""
 
     def test_literal(cut: Cut) -> Booleans:

@@ -67,7 +67,7 @@ def count_parts_of_cost(cells: int) -> int:
 
     The mean of any number of cells that is a power of two is a whole number of them.
     """
-    return _find_power_above(cells)
+    return _find_next_power_of_two(cells)
 
 
 def compute_noise_scale(length: int, *, cells: int) -> int:
@@ -107,6 +107,6 @@ def find_least_partition(counts: Integers, *, of_noise: int, perturb: Perturb) -
     return tuple(reversed(edges))
 
 
-def _find_power_above(cells: int) -> int:
+def _find_next_power_of_two(cells: int) -> int:
     """Return the least power of two that is at least `cells`."""
     return 1 << max(0, cells - 1).bit_length()

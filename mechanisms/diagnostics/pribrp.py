@@ -83,7 +83,7 @@ def merge_bins(
     check_rate(epsilon / 2)
     kept, start = [edges[0]], 0
     while start < len(sizes):
-        passed = _find_first_large(np.cumsum(sizes[start:]), least=least, epsilon=epsilon, noise=noise)
+        passed = _find_first_large_size(np.cumsum(sizes[start:]), least=least, epsilon=epsilon, noise=noise)
         if passed is None:
             break
         start += passed + 1
@@ -91,7 +91,7 @@ def merge_bins(
     return (*kept[:-1], edges[-1]) if len(kept) > 1 else (edges[0], edges[-1])
 
 
-def _find_first_large(sizes: Integers, *, least: int, epsilon: Fraction, noise: Noise) -> int | None:
+def _find_first_large_size(sizes: Integers, *, least: int, epsilon: Fraction, noise: Noise) -> int | None:
     """Return the index of the first large size, by a sparse vector over growing sizes, or None.
 
     The threshold and each size have noise of the same rate. One row moves all sizes in one direction.
@@ -105,11 +105,11 @@ def _find_first_large(sizes: Integers, *, least: int, epsilon: Fraction, noise: 
 def summarise_bin(counts: Integers, low: int, high: int, *, epsilon: Fraction, noise: Noise) -> ResidualBin:
     """Return size, mean prediction and mean outcome of the cells `low` to `high`: `epsilon`-private for one row."""
     inside = counts[low:high]
-    size = int(inside.sum()) + _draw_one(noise, epsilon / 2)
-    above_low = int(inside.sum(axis=1) @ np.arange(high - low)) + _draw_one(
+    size = int(inside.sum()) + _draw_laplace(noise, epsilon / 2)
+    above_low = int(inside.sum(axis=1) @ np.arange(high - low)) + _draw_laplace(
         noise, epsilon / (4 * max(1, high - low - 1))
     )
-    positive = int(inside[:, 1].sum()) + _draw_one(noise, epsilon / 4)
+    positive = int(inside[:, 1].sum()) + _draw_laplace(noise, epsilon / 4)
     divisor = max(size, 1)
     return ResidualBin(
         low=low,
@@ -120,7 +120,7 @@ def summarise_bin(counts: Integers, low: int, high: int, *, epsilon: Fraction, n
     )
 
 
-def _draw_one(noise: Noise, rate: Fraction) -> int:
+def _draw_laplace(noise: Noise, rate: Fraction) -> int:
     return int(noise.draw_discrete_laplace(rate=rate, size=1)[0])
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from mechanisms.diagnostics.interval_partition import release_intervals
 from mechanisms.diagnostics.private_edges import find_edges
-from mechanisms.diagnostics.score_histogram import ScoreHistogram, compute_laplace_variance, cut_equally
+from mechanisms.diagnostics.score_histogram import ScoreHistogram, compute_laplace_variance, cut_cells_equally
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 
@@ -48,7 +48,7 @@ def release_priroc_fix(counts: Integers, *, epsilon: Fraction, most_rows: int, n
 
     Guarantee and parameters as above.
     """
-    edges = cut_equally(len(counts), bins=FIXED_BINS)
+    edges = cut_cells_equally(len(counts), bins=FIXED_BINS)
     return _release_counts(counts, edges, epsilon=epsilon, most_rows=most_rows, noise=noise)
 
 

@@ -10,10 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.diagnostics.residual_grid import ResidualGrid, cut_evenly, draw_grid, fold_middle, split_grid
+from mechanisms.diagnostics.residual_grid import ResidualGrid, cut_range_evenly, draw_grid, fold_middle, split_grid
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
-from mechanisms.published.doubling_bounds import find_first_covering, list_doubling_candidates
+from mechanisms.published.doubling_bounds import find_first_covering_candidate, list_doubling_candidates
 
 THETA = Fraction(95, 100)  # of the rows within each bound, as printed
 _KEPT = 0.95**2  # within both
@@ -37,13 +37,13 @@ def release_prirp(counts: Integers, *, rows: int, epsilon: Fraction, most_rows: 
         folded = fold_middle(counts.sum(axis=axis))
         candidates = list_doubling_candidates(1, greatest=len(folded))
         within = np.cumsum(folded)[np.array(candidates) - 1]
-        index = find_first_covering(
+        index = find_first_covering_candidate(
             np.array([within], dtype=np.int64),
             wanted=round(THETA * rows),
             epsilon=shares.bounds / (2 * most_rows),
             noise=noise,
         )[0]
         bound = candidates[int(index)]
-        edges.append(cut_evenly(len(folded) - bound, len(folded) + bound, parts=shares.side))
+        edges.append(cut_range_evenly(len(folded) - bound, len(folded) + bound, parts=shares.side))
     grid = ResidualGrid(predictions=edges[0], residuals=edges[1], counts=np.zeros((0, 0)), variance=0.0)
     return draw_grid(grid, counts, rate=shares.cells / most_rows, noise=noise)

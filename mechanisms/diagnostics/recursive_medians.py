@@ -58,19 +58,21 @@ def compute_smooth_sensitivity(ordered: Floats, low: float, high: float, *, smoo
         if decay * (high - low) <= largest:
             break
         ends = np.arange(middle, middle + distance + 2)
-        spans = _pad(ordered, ends, low, high) - _pad(ordered, ends - distance - 1, low, high)
+        spans = _pad_values(ordered, ends, low, high) - _pad_values(ordered, ends - distance - 1, low, high)
         largest = max(largest, decay * float(np.max(spans)))
     return largest
 
 
 def _find_median(ordered: Floats, low: float, high: float, *, epsilon: float, noise: Noise) -> float:
-    middle = float(_pad(ordered, np.array([len(ordered) // 2]), low, high)[0])
+    middle = float(_pad_values(ordered, np.array([len(ordered) // 2]), low, high)[0])
     width = ADMISSIBLE * compute_smooth_sensitivity(ordered, low, high, smoothness=epsilon / ADMISSIBLE) / epsilon
     found = middle + width * math.tan(math.pi * (_draw_uniform(noise) - 0.5))
     return found if low < found < high else (low + high) / 2
 
 
-def _pad(ordered: Floats, places: np.ndarray[tuple[int, ...], np.dtype[np.int64]], low: float, high: float) -> Floats:
+def _pad_values(
+    ordered: Floats, places: np.ndarray[tuple[int, ...], np.dtype[np.int64]], low: float, high: float
+) -> Floats:
     inside = np.clip(places, 0, max(len(ordered) - 1, 0))
     known = ordered[inside] if len(ordered) else np.full(len(places), high)
     return np.asarray(np.where(places < 0, low, np.where(places >= len(ordered), high, known)), dtype=np.float64)

@@ -16,7 +16,7 @@ from mechanisms.diagnostics.score_histogram import Floats, compute_laplace_varia
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise
-from mechanisms.publishing.private_bounds import find_first_passing, list_candidates
+from mechanisms.publishing.private_bounds import find_first_passing_candidate, list_candidates
 
 CUT = Fraction(1, 50)  # of the rows beyond each of three bounds: together about what the published plot leaves out
 _MOST_SHARE = Fraction(3, 10)  # of epsilon, into bounds, as printed
@@ -86,8 +86,8 @@ def release_residuals(counts: Integers, *, rows: int, epsilon: Fraction, most_ro
         low, high = 0, len(by_prediction)  # nothing was found: as far as is public
     middle = len(by_residual)
     grid = ResidualGrid(
-        predictions=cut_evenly(low, high, parts=shares.side),
-        residuals=cut_evenly(middle - far, middle + far, parts=shares.side),
+        predictions=cut_range_evenly(low, high, parts=shares.side),
+        residuals=cut_range_evenly(middle - far, middle + far, parts=shares.side),
         counts=np.zeros((0, 0)),
         variance=0.0,
     )
@@ -105,7 +105,7 @@ def scan_cells(counts: Integers, *, rows: int, epsilon: Fraction, noise: Noise) 
     check_rate(rate)
     offset = math.log(2 * len(candidates) / _BETA) / float(rate)
     target = max(math.floor(CUT * rows - Fraction(offset)), math.ceil(_LEAST_TARGET / rate))
-    index = find_first_passing(np.array([behind], dtype=np.int64), target=target, rate=rate, noise=noise)[0]
+    index = find_first_passing_candidate(np.array([behind], dtype=np.int64), target=target, rate=rate, noise=noise)[0]
     return candidates[int(index)]
 
 
@@ -115,7 +115,7 @@ def fold_middle(counts: Integers) -> Integers:
     return np.asarray(counts[half:] + counts[:half][::-1])
 
 
-def cut_evenly(low: int, high: int, *, parts: int) -> tuple[int, ...]:
+def cut_range_evenly(low: int, high: int, *, parts: int) -> tuple[int, ...]:
     """Return rising whole edges from `low` to `high`, as evenly spaced as possible.
 
     There are fewer parts if there are fewer cells.

@@ -60,10 +60,10 @@ def choose_bins(rows: float, *, epsilon: float) -> int:
     return 16 if information < _FEW else 32 if information <= _MANY else 64
 
 
-def cut_equally(cells: int, *, bins: int) -> tuple[int, ...]:
+def cut_cells_equally(cells: int, *, bins: int) -> tuple[int, ...]:
     """Return the edges of `bins` bins, as equal as whole cells allow. There are fewer bins if there are fewer cells.
 
-    >>> cut_equally(10, bins=4)
+    >>> cut_cells_equally(10, bins=4)
     (0, 2, 5, 8, 10)
     """
     return tuple(dict.fromkeys(round(Fraction(cells * place, bins)) for place in range(bins + 1)))

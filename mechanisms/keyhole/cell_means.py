@@ -20,7 +20,7 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Integers
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
-from mechanisms.noise.noise_sum import Noises, Weighted, bound_upper_tail, merge_equal_noises
+from mechanisms.noise.noise_sum import Noises, WeightedNoise, bound_upper_tail, merge_equal_noises
 from mechanisms.protocol import CellNoise, FunctionalTest, MeanPair, Unachievable
 from mechanisms.threshold.one_shot import round_rate_up
 
@@ -84,15 +84,15 @@ class PairNoises:
             pair=self.pair,
             counted=(self.places[1], self.places[3]),
         )
-        error = _find_least(lambda one: _bound_other(bare, one) <= _OTHER_SHARE * min(fnr, fpr))
+        error = _find_least_number(lambda one: _bound_other_error(bare, one) <= _OTHER_SHARE * min(fnr, fpr))
         test = replace(bare, other_error=error)
-        room = _find_least(lambda margin: bound_error(test, margin) <= fnr)
+        room = _find_least_number(lambda margin: bound_error(test, margin) <= fnr)
         return replace(test, shift=error + room + 1)
 
     def find_tolerance(self, rates: Mapping[int, Fraction], most: int, fnr: float, fpr: float) -> int:
         """Return the least tolerance that the test at given rates keeps, in steps. It is meant for up to `most`."""
         test = self.make_test(rates, most, fnr, fpr)
-        return test.shift + test.other_error + 1 + _find_least(lambda margin: bound_error(test, margin) <= fpr)
+        return test.shift + test.other_error + 1 + _find_least_number(lambda margin: bound_error(test, margin) <= fpr)
 
 
 @lru_cache(maxsize=64)
@@ -112,7 +112,7 @@ def find_pair_rates(
     ratios = noises.balance_rates(prices)
     factor, low = _WIDE / max(ratios.values()), 0.0
     for tried in range(_MOST_TRIED):
-        rates = _scale(ratios, factor)
+        rates = _scale_ratios(ratios, factor)
         if any(rate > GREATEST_RATE for rate in rates.values()):
             break
         try:
@@ -131,7 +131,7 @@ def find_pair_rates(
     raise Unachievable("the tolerances are too narrow for means that are read off several groups", remedy=_REMEDY)
 
 
-def _scale(ratios: Mapping[int, float], factor: float) -> dict[int, Fraction]:
+def _scale_ratios(ratios: Mapping[int, float], factor: float) -> dict[int, Fraction]:
     return {place: round_rate_up(max(factor * ratio, float(LEAST_RATE))) for place, ratio in ratios.items()}
 
 
@@ -158,13 +158,14 @@ def bound_error(test: FunctionalTest, margin: int) -> float:
         return 1.0
     wide = pair.reach + math.ceil(test.tolerance * pair.step)
     own = max(
-        bound_upper_tail(_weigh(kind, counted, wide), beyond) + bound_upper_tail(_take_rows(kind, counted), pair.rows)
+        bound_upper_tail(_weigh_rows(kind, counted, wide), beyond)
+        + bound_upper_tail(_take_rows(kind, counted), pair.rows)
         for kind in _list_kinds(test.cell_noises, 0)
     )
-    return min(1.0, own + _bound_other(test, test.other_error))
+    return min(1.0, own + _bound_other_error(test, test.other_error))
 
 
-def _bound_other(test: FunctionalTest, error: int) -> float:
+def _bound_other_error(test: FunctionalTest, error: int) -> float:
     """Return an upper bound of the chance that the right side errs by more than some steps, in one direction."""
     pair, counted = test.pair, test.counted[1]
     assert pair is not None
@@ -172,7 +173,7 @@ def _bound_other(test: FunctionalTest, error: int) -> float:
     if beyond <= 0:
         return 1.0
     return max(
-        bound_upper_tail(_weigh(kind, counted, pair.other_reach), beyond)
+        bound_upper_tail(_weigh_rows(kind, counted, pair.other_reach), beyond)
         + bound_upper_tail(_take_rows(kind, counted), pair.other_rows)
         for kind in _list_kinds(test.cell_noises, 1)
     )
@@ -186,21 +187,23 @@ def _list_kinds(noises: tuple[CellNoise, ...], side: int) -> tuple[tuple[CellNoi
 
 
 @lru_cache(maxsize=1024)
-def _weigh(kind: tuple[CellNoise, ...], counted: int, weight: int) -> Noises:
+def _weigh_rows(kind: tuple[CellNoise, ...], counted: int, weight: int) -> Noises:
     """Return the noises of a sum and `weight` times its rows."""
     weighed = ((one, weight if one.place == counted else 1) for one in kind)
     return merge_equal_noises(
-        [Weighted(one.times * times, one.count, float(one.rate)) for one, times in weighed if times]
+        [WeightedNoise(one.times * times, one.count, float(one.rate)) for one, times in weighed if times]
     )
 
 
 @lru_cache(maxsize=1024)
 def _take_rows(kind: tuple[CellNoise, ...], counted: int) -> Noises:
     """Return the noises of the rows."""
-    return merge_equal_noises([Weighted(one.times, one.count, float(one.rate)) for one in kind if one.place == counted])
+    return merge_equal_noises(
+        [WeightedNoise(one.times, one.count, float(one.rate)) for one in kind if one.place == counted]
+    )
 
 
-def _find_least(holds: Callable[[int], bool]) -> int:
+def _find_least_number(holds: Callable[[int], bool]) -> int:
     """Return the least number of at least 0 from which on a condition holds."""
     low, high = -1, 1
     while not holds(high):

@@ -23,7 +23,7 @@ from mechanisms.keyhole.cell_means import (
 from mechanisms.keyhole.contract import (
     OneShotKind,
     keep_contract,
-    list_mentioned,
+    list_mentioned_functionals,
     list_task_tolerances,
     meet_contract,
 )
@@ -34,7 +34,7 @@ from mechanisms.keyhole.taken_cells import (
     weigh_parts,
 )
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
-from mechanisms.noise.noise_sum import Noises, Weighted, bound_largest_tail, find_largest_reach, merge_equal_noises
+from mechanisms.noise.noise_sum import Noises, WeightedNoise, bound_largest_tail, find_largest_reach, merge_equal_noises
 from mechanisms.protocol import (
     Calibration,
     CellNoise,
@@ -44,7 +44,7 @@ from mechanisms.protocol import (
     FunctionalTest,
     Unachievable,
 )
-from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, expose_sets_at_once, list_sum_rates
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_functionals, expose_functional_sets, list_sum_rates
 from mechanisms.threshold.one_shot import find_least_epsilon, round_rate_up, round_up_to_float
 
 _WIDE = 0.01  # a rate at which noise is nearly continuous
@@ -71,7 +71,7 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
     assert common is not None
     assert common.cells, "a reading of the key's own cell alone is a common sum"
     number = len(common.readings)
-    near, prices = list_task_tolerances(task), _prices(common)
+    near, prices = list_task_tolerances(task), _list_rate_costs(common)
     pairs = {one: noises for one in range(number) if (noises := weigh_pair(common, one)) is not None}
     weights = [() if one in pairs else _weigh_to_plan(common, one) for one in range(number)]
     candidates = [1 if one in pairs else count_candidates(common, one) for one in range(number)]
@@ -91,11 +91,11 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
 
     def calibrate_together(shares: Shares) -> Mapping[int, FunctionalTest]:
         rates = [Fraction(0)] * len(common.sensitivities)
-        for one in (one for one in list_mentioned(task) if weights[one]):
+        for one in (one for one in list_mentioned_functionals(task) if weights[one]):
             fnr, fpr = shares.fnr[one] / candidates[one], shares.fpr[one] / candidates[one]
             for place, rate in _find_rates(weights[one], prices, near[one], fnr, fpr).items():
                 rates[place] = max(rates[place], rate)
-        for one in (one for one in list_mentioned(task) if one in pairs):
+        for one in (one for one in list_mentioned_functionals(task) if one in pairs):
             found = find_pair_rates(pairs[one], prices, near[one], shares.fnr[one], shares.fpr[one])
             for place, rate in found.items():
                 rates[place] = max(rates[place], rate)
@@ -103,16 +103,16 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
 
     # shares that are best for a sum of losses, and for the largest: readings may have all their sums in common, or none
     kind = _make_kind(find_loss, calibrate_together)
-    one_by_one = expose_sets_at_once(([one] for one in range(number)), functionals=number)
+    one_by_one = expose_functional_sets(([one] for one in range(number)), functionals=number)
     found: list[Calibration] = []
     refused: Unachievable | None = None
-    for exposures in dict.fromkeys((expose_all_at_once(number), one_by_one)):
+    for exposures in dict.fromkeys((expose_all_functionals(number), one_by_one)):
         try:
             made = meet_contract(mechanism, _count_readings(task, exposures), kind)
         except Unachievable as refusal:
             refused = refusal
         else:
-            found.append(_price(made, task))
+            found.append(_price_sums(made, task))
     if not found:
         assert refused is not None
         raise refused
@@ -136,16 +136,16 @@ def calibrate_at_rates(calibration: Calibration, rates: Sequence[Fraction]) -> C
 
     def calibrate_together(shares: Shares) -> Mapping[int, FunctionalTest]:
         made = _make_tests(task, rates, shares)
-        if any(bound_wrong(test, -near[one]) > shares.fpr[one] for one, test in made.items()):
+        if any(bound_false_accept(test, -near[one]) > shares.fpr[one] for one, test in made.items()):
             raise Unachievable("the stored noise is wider than the question needs")
         return made
 
     shares = Shares(
         fnr=tuple(test.fnr for test in calibration.tests), fpr=tuple(test.fpr for test in calibration.tests)
     )
-    counted = _count_readings(task, expose_all_at_once(len(calibration.tests)))
+    counted = _count_readings(task, expose_all_functionals(len(calibration.tests)))
     made = keep_contract(calibration.mechanism, counted, _make_kind(_price_nothing, calibrate_together), shares)
-    return replace(_price(made, task), notes=calibration.notes, compared=calibration.compared)
+    return replace(_price_sums(made, task), notes=calibration.notes, compared=calibration.compared)
 
 
 def _make_kind(loss: LossCurve, calibrate_together: Callable[[Shares], Mapping[int, FunctionalTest]]) -> OneShotKind:
@@ -153,8 +153,8 @@ def _make_kind(loss: LossCurve, calibrate_together: Callable[[Shares], Mapping[i
         loss=loss,
         calibrate=_calibrate_none,
         is_tied=False,
-        bound_missed=bound_missed,
-        bound_wrong=bound_wrong,
+        bound_false_reject=bound_false_reject,
+        bound_false_accept=bound_false_accept,
         decides_several=True,
         calibrate_together=calibrate_together,
     )
@@ -170,17 +170,17 @@ def _make_tests(task: DecisionTask, rates: Sequence[Fraction], shares: Shares) -
     common, near = task.common, list_task_tolerances(task)
     assert common is not None
     found: dict[int, FunctionalTest] = {}
-    for one in list_mentioned(task):
+    for one in list_mentioned_functionals(task):
         pair = weigh_pair(common, one)
         if pair is not None:
             known = dict(enumerate(rates))
             found[one] = pair.make_test(known, near[one], shares.fnr[one], shares.fpr[one])
         elif weights := _weigh_to_plan(common, one):
-            found[one] = _test(weights, rates, near[one], shares, one, count_candidates(common, one))
+            found[one] = _find_test(weights, rates, near[one], shares, one, count_candidates(common, one))
     return found
 
 
-def _price(found: Calibration, task: DecisionTask) -> Calibration:
+def _price_sums(found: Calibration, task: DecisionTask) -> Calibration:
     """Return a calibration for the task, with the loss of its sums."""
     common = task.common
     assert common is not None
@@ -195,11 +195,11 @@ def _price(found: Calibration, task: DecisionTask) -> Calibration:
 
 def find_affordable_tolerance(common: CommonSums, functional: int, *, epsilon: float, fnr: float, fpr: float) -> int:
     """Return about the least tolerance at which one functional's test costs a cell `epsilon`."""
-    prices = _prices(common)
+    prices = _list_rate_costs(common)
     weights = _weigh_to_plan(common, functional)
     if not weights:
         return 0
-    ratios = _balance(weights, prices)
+    ratios = _balance_rates(weights, prices)
     wanted = epsilon / sum(ratio * prices[place] for place, ratio in ratios.items())
     cells = count_candidates(common, functional)
     return max(0, math.ceil(_scaled_reach(weights, ratios, fnr / cells, fpr / cells) / wanted) - 2)
@@ -241,7 +241,7 @@ def _check_kinds(found: tuple[Weights, ...]) -> tuple[Weights, ...]:
     return found
 
 
-def _prices(common: CommonSums) -> tuple[float, ...]:
+def _list_rate_costs(common: CommonSums) -> tuple[float, ...]:
     """Return the highest cost of a unit of each sum's rate."""
     return tuple(
         float(max(one[place] for one in common.exposures)) * sensitivity
@@ -249,26 +249,26 @@ def _prices(common: CommonSums) -> tuple[float, ...]:
     )
 
 
-def bound_missed(test: FunctionalTest, distance: int) -> float:
+def bound_false_reject(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
     if test.pair is not None:
         return bound_missed_mean(test, distance)
-    return min(1.0, test.candidates * bound_largest_tail(_kinds(test.cell_noises), test.shift + distance))
+    return min(1.0, test.candidates * bound_largest_tail(_list_noise_kinds(test.cell_noises), test.shift + distance))
 
 
-def bound_wrong(test: FunctionalTest, distance: int) -> float:
+def bound_false_accept(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
     if test.pair is not None:
         return bound_wrong_mean(test, distance)
-    return min(1.0, test.candidates * bound_largest_tail(_kinds(test.cell_noises), 1 - test.shift - distance))
+    return min(1.0, test.candidates * bound_largest_tail(_list_noise_kinds(test.cell_noises), 1 - test.shift - distance))
 
 
 @lru_cache(maxsize=256)
-def _kinds(noises: tuple[CellNoise, ...]) -> tuple[Noises, ...]:
+def _list_noise_kinds(noises: tuple[CellNoise, ...]) -> tuple[Noises, ...]:
     """Return the noises of each kind of key."""
     return tuple(
         merge_equal_noises(
-            [Weighted(one.times, one.count, float(one.rate)) for one in noises if one.variant == variant]
+            [WeightedNoise(one.times, one.count, float(one.rate)) for one in noises if one.variant == variant]
         )
         for variant in sorted({one.variant for one in noises})
     )
@@ -281,7 +281,7 @@ def _find_rates(
 
     Their common factor is guessed from the reach of other noise, then raised until both shares fit.
     """
-    ratios = _balance(weights, prices)
+    ratios = _balance_rates(weights, prices)
     room = tolerance + 2
     low, factor, step = 0.0, _scaled_reach(weights, ratios, fnr, fpr) / room, _STEP
     found: dict[int, Fraction] | None = None
@@ -290,7 +290,7 @@ def _find_rates(
         if any(rate > GREATEST_RATE for rate in rates.values()):
             break
         made = [
-            merge_equal_noises([Weighted(times, count, float(rates[place])) for place, times, count in one])
+            merge_equal_noises([WeightedNoise(times, count, float(rates[place])) for place, times, count in one])
             for one in weights
         ]
         reached = find_largest_reach(made, fnr) + find_largest_reach(made, fpr)
@@ -311,7 +311,7 @@ def _find_rates(
     return found
 
 
-def _balance(weights: tuple[Weights, ...], prices: tuple[float, ...]) -> dict[int, float]:
+def _balance_rates(weights: tuple[Weights, ...], prices: tuple[float, ...]) -> dict[int, float]:
     """Return how the rates of a functional's sums relate.
 
     Among rates that leave a value the same variance the cheapest ones grow with the cube root of the noise's part in
@@ -335,13 +335,13 @@ def _scaled_reach(weights: tuple[Weights, ...], ratios: Mapping[int, float], fnr
     """
     factor = _WIDE / min(ratios.values())
     made = [
-        merge_equal_noises([Weighted(times, count, factor * ratios[place]) for place, times, count in one])
+        merge_equal_noises([WeightedNoise(times, count, factor * ratios[place]) for place, times, count in one])
         for one in weights
     ]
     return factor * (find_largest_reach(made, fnr) + find_largest_reach(made, fpr))
 
 
-def _test(
+def _find_test(
     weights: tuple[Weights, ...],
     rates: Sequence[Fraction],
     tolerance: int,
@@ -369,7 +369,7 @@ def _test(
         cell_noises=noises,
         candidates=candidates,
     )
-    shift = find_largest_reach(_kinds(noises), bare.fnr / candidates) - 1
+    shift = find_largest_reach(_list_noise_kinds(noises), bare.fnr / candidates) - 1
     return replace(bare, shift=shift)
 
 

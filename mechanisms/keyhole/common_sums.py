@@ -25,7 +25,7 @@ import numpy as np
 from mechanisms.apportionment.keyhole import Shares
 from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
 from mechanisms.keyhole.cell_readings import calibrate_on_cells
-from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_tolerances, meet_contract
+from mechanisms.keyhole.contract import OneShotKind, list_mentioned_functionals, list_task_tolerances, meet_contract
 from mechanisms.keyhole.key_parts import decide_in_parts
 from mechanisms.keyhole.noisy_cells import decide_on_cells
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
@@ -52,7 +52,7 @@ from mechanisms.threshold.one_shot import (
     round_rate_up,
     round_up_to_float,
 )
-from mechanisms.threshold.three_zone import EmptyGroups, Schedule, add_union_looks, bound_missed, bound_wrong
+from mechanisms.threshold.three_zone import EmptyGroups, Schedule, add_union_looks, bound_false_reject, bound_false_accept
 
 ONE_LOOK = Schedule(rates=(), shares=())
 
@@ -101,8 +101,8 @@ def calibrate_on_sums(
         loss=find_loss,
         calibrate=_refuse_calibration,
         is_tied=False,
-        bound_missed=bound_missed,
-        bound_wrong=bound_wrong,
+        bound_false_reject=bound_false_reject,
+        bound_false_accept=bound_false_accept,
         decides_several=True,
         calibrate_together=rates.calibrate_tests,
         has_closed_form=any(_reads_one_sum_often(formula, common) for formula in task.formulas),
@@ -270,7 +270,7 @@ class _Rates:
     ) -> None:
         self._common, self._schedule, self._empty = common, schedule, empty
         self._near = list_task_tolerances(task)
-        used = list_mentioned(task)
+        used = list_mentioned_functionals(task)
         self._plain = [one for one in used if len(common.readings[one]) == 1]
         pairs: dict[tuple[int, int], list[int]] = {}
         for one in used:

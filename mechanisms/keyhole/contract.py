@@ -18,7 +18,7 @@ from mechanisms.apportionment.keyhole import LossCurve, Objective, Shares, appor
 from mechanisms.apportionment.tree import bound_tree
 from mechanisms.formula import AllOf, Formula, list_literals
 from mechanisms.protocol import Calibration, DecisionTask, Exposure, FunctionalTest, Unachievable
-from mechanisms.threshold.joint_loss import check_covered, compute_joint_loss, drop_dominated
+from mechanisms.threshold.joint_loss import check_functionals_exposed, compute_joint_loss, drop_dominated_exposures
 from mechanisms.threshold.one_shot import compute_acceptance, compute_rejection, round_up_to_float
 
 TREE_NOTE = "too many literals to enumerate: the rates are split over the tree as typed, which may cost more."
@@ -38,22 +38,23 @@ class OneShotKind:
 
     `loss(f, fnr, fpr)` returns epsilon and its slopes. `calibrate(f, fnr, fpr)` returns the test or raises
     `Unachievable`. `is_tied` if only the smaller share counts. `decides_several` if the mechanism decides several
-    formulas on one value. `bound_missed(test, distance)` and `bound_wrong(test, distance)` bound the rates at which the
-    literal is rejected and accepted at a distance. If tests share noise, `calibrate_together(shares)` replaces
-    `calibrate` and returns all tests. With `has_closed_form` the shares have the least sum of losses if no formula has
-    a functional twice. This takes milliseconds, and the least joint loss seconds.
+    formulas on one value. `bound_false_reject(test, distance)` and `bound_false_accept(test, distance)` bound the
+    rates at which the literal is rejected and accepted at a distance. If tests share noise,
+    `calibrate_together(shares)` replaces `calibrate` and returns all tests. With `has_closed_form` the shares have the
+    least sum of losses if no formula has a functional twice. This takes milliseconds, and the least joint loss
+    seconds.
     """
 
     loss: LossCurve
     calibrate: Callable[[int, float, float], FunctionalTest]
     is_tied: bool
-    bound_missed: Callable[[FunctionalTest, int], float] = compute_rejection
-    bound_wrong: Callable[[FunctionalTest, int], float] = compute_acceptance
+    bound_false_reject: Callable[[FunctionalTest, int], float] = compute_rejection
+    bound_false_accept: Callable[[FunctionalTest, int], float] = compute_acceptance
     decides_several: bool = False
     calibrate_together: Callable[[Shares], Mapping[int, FunctionalTest]] | None = None
     has_closed_form: bool = False
 
-    def calibrate_all(self, shares: Shares, used: Sequence[int]) -> dict[int, FunctionalTest]:
+    def calibrate_used_tests(self, shares: Shares, used: Sequence[int]) -> dict[int, FunctionalTest]:
         """Calibrate the tests of the functionals that are used, all at once if they share noise."""
         if self.calibrate_together is not None:
             return dict(self.calibrate_together(shares))
@@ -160,7 +161,7 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
     References: docs/proofs/apportionment.md, docs/proofs/several_formulas.md.
     """
     check_task(task, decides_several=kind.decides_several)
-    used = list_mentioned(task)
+    used = list_mentioned_functionals(task)
     tests = [make_idle_test(task)] * len(task.sensitivities)
     if not used:
         return Calibration(mechanism=mechanism, task=task, tests=tuple(tests), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0)
@@ -169,8 +170,8 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
     shares = _share_in_closed_form(objective) if kind.has_closed_form else None
     for attempt in range(_MOST_ATTEMPTS):
         if shares is None or (promises.has_constraints and not kind.has_closed_form and 0 < attempt < _RESOLVED):
-            shares = _apportion(objective, promises, tests if attempt else None, task)
-        for functional, test in kind.calibrate_all(shares, used).items():
+            shares = _apportion_error_rates(objective, promises, tests if attempt else None, task)
+        for functional, test in kind.calibrate_used_tests(shares, used).items():
             tests[functional] = test
         rates = _TestRates.from_tests(tests, kind)
         broken = _find_excesses(task, promises, rates)
@@ -199,11 +200,15 @@ def _use_wide_tolerances(
     near, rates = list_task_tolerances(first.task), _TestRates.from_tests(first.tests, kind)
 
     def weigh_fnr(functional: int, distance: int) -> float:
-        return _divide_rates(rates.bound_missed(functional, max(1, distance)), rates.bound_missed(functional, 1))
+        return _divide_rates(
+            rates.bound_false_reject(functional, max(1, distance)), rates.bound_false_reject(functional, 1)
+        )
 
     def weigh_fpr(functional: int, distance: int) -> float:
         edge = -near[functional]
-        return _divide_rates(rates.bound_wrong(functional, min(edge, distance)), rates.bound_wrong(functional, edge))
+        return _divide_rates(
+            rates.bound_false_accept(functional, min(edge, distance)), rates.bound_false_accept(functional, edge)
+        )
 
     shares = apportion_by_clauses(
         objective,
@@ -234,11 +239,11 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
         Unachievable: no finite loss meets the contract.
     """
     check_task(task, decides_several=kind.decides_several)
-    used = list_mentioned(task)
+    used = list_mentioned_functionals(task)
     tests = [make_idle_test(task)] * len(task.sensitivities)
     promises = _Promises.from_task(task)
     for _ in range(_MOST_ATTEMPTS):
-        for functional, test in kind.calibrate_all(shares, used).items():
+        for functional, test in kind.calibrate_used_tests(shares, used).items():
             tests[functional] = test
         rates = _TestRates.from_tests(tests, kind)
         broken = _find_excesses(task, promises, rates)
@@ -248,7 +253,7 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
 
 
-def list_mentioned(task: DecisionTask) -> tuple[int, ...]:
+def list_mentioned_functionals(task: DecisionTask) -> tuple[int, ...]:
     """Return the functionals that some formula mentions, in their order."""
     return tuple(sorted({cut.functional for cut in task.list_literals()}))
 
@@ -271,8 +276,8 @@ def _list_used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Expos
 
     Exposures that others dominate are left out.
     """
-    check_covered(used, task.exposures)
-    return drop_dominated(tuple(exposure[functional] for functional in used) for exposure in task.exposures)
+    check_functionals_exposed(used, task.exposures)
+    return drop_dominated_exposures(tuple(exposure[functional] for functional in used) for exposure in task.exposures)
 
 
 def _share_in_closed_form(objective: Objective) -> Shares | None:
@@ -293,7 +298,7 @@ def _share_in_closed_form(objective: Objective) -> Shares | None:
     return Shares(fnr=tuple(fnr), fpr=tuple(fpr))
 
 
-def _apportion(
+def _apportion_error_rates(
     objective: Objective, promises: _Promises, tests: Sequence[FunctionalTest] | None, task: DecisionTask
 ) -> Shares:
     if not promises.has_constraints:
@@ -333,28 +338,28 @@ class _ShrinkFactors:
 class _TestRates:
     """The tests' error rates by functional and distance, each computed once."""
 
-    bound_missed: Callable[[int, int], float]
-    bound_wrong: Callable[[int, int], float]
+    bound_false_reject: Callable[[int, int], float]
+    bound_false_accept: Callable[[int, int], float]
 
     @staticmethod
     def from_tests(tests: Sequence[FunctionalTest], kind: OneShotKind) -> "_TestRates":
         given = tuple(tests)
         return _TestRates(
-            bound_missed=cache(lambda functional, distance: kind.bound_missed(given[functional], distance)),
-            bound_wrong=cache(lambda functional, distance: kind.bound_wrong(given[functional], distance)),
+            bound_false_reject=cache(lambda functional, distance: kind.bound_false_reject(given[functional], distance)),
+            bound_false_accept=cache(lambda functional, distance: kind.bound_false_accept(given[functional], distance)),
         )
 
     def bound_tree(self, formula: Formula) -> tuple[float, float]:
         """Return the tree bounds of a formula's false-negative and false-positive rates."""
-        fnr, _ = bound_tree(formula, lambda cut: self.bound_missed(cut.functional, 1), is_fnr=True)
-        fpr, _ = bound_tree(formula, lambda cut: self.bound_wrong(cut.functional, -cut.tolerance), is_fnr=False)
+        fnr, _ = bound_tree(formula, lambda cut: self.bound_false_reject(cut.functional, 1), is_fnr=True)
+        fpr, _ = bound_tree(formula, lambda cut: self.bound_false_accept(cut.functional, -cut.tolerance), is_fnr=False)
         return fnr, fpr
 
 
 def _find_excesses(task: DecisionTask, promises: _Promises, rates: _TestRates) -> _ShrinkFactors:
     broken = _ShrinkFactors(
-        fnr=_find_constraint_excesses(promises.fnr, rates.bound_missed, task.fnr),
-        fpr=_find_constraint_excesses(promises.fpr, rates.bound_wrong, task.fpr),
+        fnr=_find_constraint_excesses(promises.fnr, rates.bound_false_reject, task.fnr),
+        fpr=_find_constraint_excesses(promises.fpr, rates.bound_false_accept, task.fpr),
     )
     for tree in promises.trees:
         for value, bound, factors in zip(
@@ -394,10 +399,12 @@ def _make_calibration(
 ) -> Calibration:
     of_trees = [rates.bound_tree(tree) for tree in promises.trees]
     fnr = max(
-        [*(c.bound_probability(rates.bound_missed) for c in promises.fnr), *(fnr for fnr, _ in of_trees)], default=0.0
+        [*(c.bound_probability(rates.bound_false_reject) for c in promises.fnr), *(fnr for fnr, _ in of_trees)],
+        default=0.0,
     )
     fpr = max(
-        [*(c.bound_probability(rates.bound_wrong) for c in promises.fpr), *(fpr for _, fpr in of_trees)], default=0.0
+        [*(c.bound_probability(rates.bound_false_accept) for c in promises.fpr), *(fpr for _, fpr in of_trees)],
+        default=0.0,
     )
     notes = [TREE_NOTE] if promises.trees else []
     if task.formula in promises.empty:

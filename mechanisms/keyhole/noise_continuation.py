@@ -28,7 +28,7 @@ from mechanisms.keyhole.contract import compute_exact_epsilon, keep_contract, li
 from mechanisms.keyhole.noisy_cells import decide_on_cell_paths, decide_on_known_cells, list_sum_tests
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive, find_empty_groups, find_two_sided
-from mechanisms.keyhole.run_looks import decide_on_fresh_noise, decide_on_known, decide_on_paths, price_unread
+from mechanisms.keyhole.run_looks import decide_on_fresh_noise, decide_on_known_values, decide_on_paths, price_unrevealed_values
 from mechanisms.protocol import (
     Calibration,
     DecisionTask,
@@ -205,7 +205,7 @@ def decide_on_known_values(continuation: Continuation, *, noise: Noise) -> Outco
     calibration, paths = continuation.calibration, continuation.paths
     if calibration.task.common is not None:
         return decide_on_known_cells(calibration, paths)
-    return decide_on_known(calibration, paths, looks_at_everything=continuation.parts.reveals_all, noise=noise)
+    return decide_on_known_values(calibration, paths, looks_at_everything=continuation.parts.reveals_all, noise=noise)
 
 
 def decide_on_refined_paths(
@@ -244,7 +244,7 @@ def decide_on_refined_paths(
     )
 
 
-def decide_in_full(
+def decide_with_all_revealed(
     calibration: Calibration, aggregates: Integers, *, noise: Noise, keeps_paths: bool = True
 ) -> Outcome:
     """Decide every key on fresh noise, and count all of it as revealed, up to the finest rate of every functional.
@@ -305,7 +305,7 @@ def _make_continuation(calibration: Calibration, paths: Paths) -> Continuation:
         scale = sensitivity if test.block == 1 else 1
         above.append(test.rate * scale if path is None else _price_above_path(test, path, sensitivity))
         if test.rate:
-            left[place] = price_unread(path, test.rate, sensitivity=scale, keys=keys)
+            left[place] = price_unrevealed_values(path, test.rate, sensitivity=scale, keys=keys)
     by_key = np.minimum(compute_joint_losses(left, parts.exposures, keys=keys), calibration.worst_case_epsilon)
     return Continuation(
         calibration=calibration,

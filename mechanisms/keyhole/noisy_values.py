@@ -44,7 +44,7 @@ class ChosenKeys:
             return ChosenKeys(_ALL, chosen, chosen.size)
         return ChosenKeys(np.flatnonzero(chosen), None, count)
 
-    def settle(self, verdicts: Verdicts, found: Verdicts) -> None:
+    def write_verdicts(self, verdicts: Verdicts, found: Verdicts) -> None:
         """Write the found verdicts for the chosen keys that have none yet."""
         if self.mask is None:
             before = verdicts[self.where]
@@ -81,7 +81,7 @@ class NoisyValues:
         if path is not None:
             self._noisy[: len(before)] = path.values
 
-    def choose(self, keys: Booleans) -> ChosenKeys:
+    def choose_keys(self, keys: Booleans) -> ChosenKeys:
         """Return the keys of a mask, to take a look."""
         return ChosenKeys.from_mask(keys, allows_mask=self._fresh)
 
@@ -89,13 +89,13 @@ class NoisyValues:
         """Return True for the keys whose value at a look had been revealed before this run."""
         return np.asarray(self._before > self._rows[look], dtype=np.bool_)
 
-    def reveal(self, look: int, keys: ChosenKeys, *, noise: Noise) -> None:
+    def reveal_look(self, look: int, keys: ChosenKeys, *, noise: Noise) -> None:
         """Reveal the look's value for keys that have taken all earlier looks.
 
         Unless the value is known, all coarser values count as revealed with it.
         """
         if self._fresh:
-            self._reveal_next(look, keys, noise)
+            self._reveal_next_level(look, keys, noise)
             return
         self.taken[keys.where] = look + 1
         row = self._rows[look]
@@ -105,7 +105,7 @@ class NoisyValues:
         for level in range(first, row + 1):
             here = behind[self.reached[behind] == level]
             if here.size:
-                self._reveal_next(level, ChosenKeys(here, None, here.size), noise)
+                self._reveal_next_level(level, ChosenKeys(here, None, here.size), noise)
 
     def compute_distances(self, cut: Cut, look: int, keys: ChosenKeys) -> tuple[Integers, int]:
         """Return the literal's noisy values and an offset. The distance is the value minus the offset.
@@ -141,7 +141,7 @@ class NoisyValues:
     def _find_kept_row(self, level: int) -> int:
         return 0 if self._newest_alone else level
 
-    def _reveal_next(self, level: int, keys: ChosenKeys, noise: Noise) -> None:
+    def _reveal_next_level(self, level: int, keys: ChosenKeys, noise: Noise) -> None:
         """Reveal a level for keys that have revealed exactly the coarser levels."""
         drawn = self._draw_level(level, keys, noise)
         kept = self._noisy[self._find_kept_row(level)]

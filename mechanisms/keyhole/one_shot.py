@@ -12,7 +12,7 @@ from mechanisms.formula import Integers
 from mechanisms.keyhole.common_sums import ONE_LOOK, calibrate_on_sums, decide_on_sums
 from mechanisms.keyhole.contract import OneShotKind, list_task_tolerances, meet_contract
 from mechanisms.keyhole.run_looks import decide_on_fresh_noise
-from mechanisms.keyhole.run_once import run_once
+from mechanisms.keyhole.run_once import run_on_one_value
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
 from mechanisms.threshold.one_shot import calibrate_test, find_least_epsilon
 
@@ -64,9 +64,9 @@ class Keyhole:
         )
 
 
-def decide_once(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-    """Decide by `run_once`, charging every key the worst case."""
-    passed = run_once(calibration.task.formula, calibration.tests, aggregates, noise=noise)
+def decide_on_one_value(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+    """Decide by `run_on_one_value`, charging every key the worst case."""
+    passed = run_on_one_value(calibration.task.formula, calibration.tests, aggregates, noise=noise)
     return Outcome(passed=passed, epsilon=np.full(passed.size, calibration.worst_case_epsilon))
 
 
@@ -102,7 +102,7 @@ def find_single_thresholds(task: DecisionTask) -> frozenset[int]:
     return alone if task.blocks is None else alone & task.blocks
 
 
-def price_cheaper_alone(calibration: Calibration) -> dict[int, float]:
+def list_cheaper_block_prices(calibration: Calibration) -> dict[int, float]:
     """Return for each functional the epsilon of a test in blocks, if that is less than the epsilon of its shared value.
 
     A block test serves one threshold, so functionals with several thresholds cannot use it. EXPLAIN prints the gap.

@@ -14,7 +14,13 @@ from mechanisms.keyhole.contract import OneShotKind, list_task_tolerances, meet_
 from mechanisms.keyhole.one_shot import find_single_thresholds, make_loss_curve
 from mechanisms.keyhole.run_looks import decide_on_fresh_noise
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
-from mechanisms.threshold.three_zone import SCHEDULE, EmptyGroups, bound_missed, bound_wrong, calibrate_three_zone
+from mechanisms.threshold.three_zone import (
+    SCHEDULE,
+    EmptyGroups,
+    bound_false_accept,
+    bound_false_reject,
+    calibrate_three_zone,
+)
 
 STRAY_GROUPS = 0.05  # of a question's empty groups, how many early looks may return in the mean: one in twenty answers
 
@@ -39,7 +45,9 @@ class Progressive:
                 self.name,
                 task,
                 schedule=SCHEDULE,
-                empty=lambda functional: _find_nearest(short.get(functional, ()), near[functional], keys=task.keys),
+                empty=lambda functional: _find_nearest_empty_groups(
+                    short.get(functional, ()), near[functional], keys=task.keys
+                ),
             )
         return meet_contract(self.name, task, self.make_kind(task))
 
@@ -60,7 +68,7 @@ class Progressive:
                     allow_block=functional in alone,
                     most_steps=task.limit_blocks(functional),
                     is_two_sided=functional in both,
-                    empty=_find_nearest(short.get(functional, ()), near[functional], keys=task.keys),
+                    empty=_find_nearest_empty_groups(short.get(functional, ()), near[functional], keys=task.keys),
                 )
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
@@ -69,8 +77,8 @@ class Progressive:
             loss=make_loss_curve(task),
             calibrate=calibrate,
             is_tied=False,
-            bound_missed=bound_missed,
-            bound_wrong=bound_wrong,
+            bound_false_reject=bound_false_reject,
+            bound_false_accept=bound_false_accept,
             decides_several=True,
         )
 
@@ -91,7 +99,7 @@ def find_empty_groups(task: DecisionTask, functional: int, tolerance: int) -> Em
     Only literals that it fails by more than the tolerance count, and the nearest is taken. Return None if there is
     none.
     """
-    return _find_nearest(_list_shortfalls(task).get(functional, ()), tolerance, keys=task.keys)
+    return _find_nearest_empty_groups(_list_shortfalls(task).get(functional, ()), tolerance, keys=task.keys)
 
 
 def _list_shortfalls(task: DecisionTask) -> dict[int, list[int]]:
@@ -105,7 +113,7 @@ def _list_shortfalls(task: DecisionTask) -> dict[int, list[int]]:
     return found
 
 
-def _find_nearest(shortfalls: Sequence[int], tolerance: int, *, keys: int) -> EmptyGroups | None:
+def _find_nearest_empty_groups(shortfalls: Sequence[int], tolerance: int, *, keys: int) -> EmptyGroups | None:
     distance = min((short for short in shortfalls if short > tolerance), default=None)
     return None if distance is None else EmptyGroups(distance, STRAY_GROUPS / keys)
 

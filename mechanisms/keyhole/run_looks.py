@@ -91,7 +91,7 @@ def decide_on_paths(
             noise=noise,
         )
         if reads_known_first:
-            run.read_known()
+            run.read_known_looks()
             run.toss_coins()
         run.take_looks()
         return run.collect_results()
@@ -101,7 +101,7 @@ def decide_on_paths(
     return decided.make_outcome(keeps_paths=keeps_paths)
 
 
-def decide_on_known(
+def decide_without_new_noise(
     calibration: Calibration, paths: Paths, *, looks_at_everything: bool, noise: Noise
 ) -> Outcome | None:
     """Decide every key on known values, or return None if that may leave a key open for some result of the coins.
@@ -116,7 +116,7 @@ def decide_on_known(
         run = _KeysRun(
             calibration, nothing, known, looks_at_everything=looks_at_everything, keeps_paths=False, noise=noise
         )
-        run.read_known()
+        run.read_known_looks()
         if run.needs_values():
             return None
         run.toss_coins()
@@ -124,7 +124,7 @@ def decide_on_known(
     return decided.make_outcome(keeps_paths=False)
 
 
-def price_unread(path: NoisePath | None, top: Fraction, *, sensitivity: int, keys: int) -> Epsilons:
+def price_unrevealed_values(path: NoisePath | None, top: Fraction, *, sensitivity: int, keys: int) -> Epsilons:
     """Return for each key the epsilon of one functional's unrevealed values up to the rate `top`, rounded up."""
     if path is None:
         return np.full(keys, round_up_to_float(top * sensitivity))
@@ -194,33 +194,35 @@ class _KeysRun:
             for f in used
         }
 
-    def read_known(self) -> None:
+    def read_known_looks(self) -> None:
         """Take every look that matters and costs nothing. Values exactly on a boundary wait for `toss_coins`."""
         for stage, functional, look in self._list_turns():
-            concerned = self._find_concerned(stage, functional, look)
+            concerned = self._find_keys_at_look(stage, functional, look)
             self._take_look(functional, look, concerned & self._values[functional].is_known(look), tosses_coins=False)
 
     def needs_values(self) -> bool:
         """Return True if an unknown value could still matter for some result of `toss_coins`."""
         return any(
-            self._find_unread(stage, functional).any() for stage in self._stages for functional in stage.formulas
+            self._find_keys_with_looks_left(stage, functional).any()
+            for stage in self._stages
+            for functional in stage.formulas
         )
 
     def toss_coins(self) -> None:
-        """Toss the coins of the values that `read_known` found on the boundary of a last look."""
+        """Toss the coins of the values that `read_known_looks` found on the boundary of a last look."""
         for functional in self._order:
             values = self._values[functional]
             last = len(values.test.looks)
             open_ = [self._verdicts[cut] == 0 for cut in self._list_literals(functional)]
-            looked = values.choose(np.logical_or.reduce(open_) & (values.taken > last))
+            looked = values.choose_keys(np.logical_or.reduce(open_) & (values.taken > last))
             if looked.size:
-                self._decide_literals(functional, last, looked, tie=self._toss(functional, looked))
+                self._decide_literals(functional, last, looked, tie=self._toss_boundary_coins(functional, looked))
 
     def take_looks(self) -> None:
         """Take looks until every key's formula is settled, and the predicates of returned keys."""
         for stage, functional, look in self._list_turns():
             last = look == len(self._values[functional].test.looks)
-            self._take_look(functional, look, self._find_concerned(stage, functional, look), tosses_coins=last)
+            self._take_look(functional, look, self._find_keys_at_look(stage, functional, look), tosses_coins=last)
 
     def collect_results(self) -> _PartResults:
         """Return the answers and losses of the keys, which must all be settled."""
@@ -267,16 +269,16 @@ class _KeysRun:
                     if look >= 0:
                         yield stage, functional, look
 
-    def _find_concerned(self, stage: _Stage, functional: int, look: int) -> Booleans:
+    def _find_keys_at_look(self, stage: _Stage, functional: int, look: int) -> Booleans:
         """Return the keys whose next look this is and for which it matters."""
-        return self._find_mattering(stage, functional, self._values[functional].taken == look)
+        return self._find_undecided_keys(stage, functional, self._values[functional].taken == look)
 
-    def _find_unread(self, stage: _Stage, functional: int) -> Booleans:
+    def _find_keys_with_looks_left(self, stage: _Stage, functional: int) -> Booleans:
         """Return the keys for which the functional matters and has looks left."""
         left = self._values[functional].taken <= len(self._values[functional].test.looks)
-        return self._find_mattering(stage, functional, left)
+        return self._find_undecided_keys(stage, functional, left)
 
-    def _find_mattering(self, stage: _Stage, functional: int, among: Booleans) -> Booleans:
+    def _find_undecided_keys(self, stage: _Stage, functional: int, among: Booleans) -> Booleans:
         """Return those keys of `among` for which the functional can still change a formula of the stage."""
         if self._everything:
             return among
@@ -290,10 +292,10 @@ class _KeysRun:
         return among & matters
 
     def _take_look(self, functional: int, look: int, concerned: Booleans, *, tosses_coins: bool) -> None:
-        looking = self._values[functional].choose(concerned)
+        looking = self._values[functional].choose_keys(concerned)
         if looking.size:
-            tie = self._toss(functional, looking) if tosses_coins else None
-            self._values[functional].reveal(look, looking, noise=self._noise)
+            tie = self._toss_boundary_coins(functional, looking) if tosses_coins else None
+            self._values[functional].reveal_look(look, looking, noise=self._noise)
             self._decide_literals(functional, look, looking, tie=tie)
 
     def _decide_literals(self, functional: int, look: int, looking: ChosenKeys, *, tie: Booleans | None) -> None:
@@ -310,9 +312,9 @@ class _KeysRun:
                 if tie is not None:
                     high |= (noisy == boundary) & tie
                     low = ~high
-            looking.settle(self._verdicts[cut], np.subtract(high, low, dtype=np.int8))
+            looking.write_verdicts(self._verdicts[cut], np.subtract(high, low, dtype=np.int8))
 
-    def _toss(self, functional: int, looking: ChosenKeys) -> Booleans:
+    def _toss_boundary_coins(self, functional: int, looking: ChosenKeys) -> Booleans:
         return self._noise.draw_bernoulli(probability=self._values[functional].test.tie, size=looking.size)
 
     def _list_literals(self, functional: int) -> Sequence[Cut]:

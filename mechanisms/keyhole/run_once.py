@@ -14,7 +14,9 @@ from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formul
 from mechanisms.protocol import FunctionalTest, Noise
 
 
-def run_once(formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: Integers, *, noise: Noise) -> Booleans:
+def run_on_one_value(
+    formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: Integers, *, noise: Noise
+) -> Booleans:
     """Return the keys that pass the formula. Every literal is decided on its functional's noisy value.
 
     Guarantee: for one key the values revealed are `epsilon`-private per functional as calibrated; the keys' noise is

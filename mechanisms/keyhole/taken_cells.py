@@ -53,8 +53,8 @@ def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]
     calendars, seen = _weigh_places(parts, common.shape)
     total = np.zeros(next(iter(sums.values())).size, dtype=np.int64)
     for number, found in enumerate(look_up_parts(common, functional, sums)):
-        total += _spread(common, calendars, {at: one.factors[number] for at, one in seen.items()}) * found[0]
-    return total, _spread(common, calendars, dict.fromkeys(seen, 1)) > 0
+        total += _spread_over_keys(common, calendars, {at: one.factors[number] for at, one in seen.items()}) * found[0]
+    return total, _spread_over_keys(common, calendars, dict.fromkeys(seen, 1)) > 0
 
 
 def compare_cells(common: CommonSums, cut: Cut, values: Integers, shift: int = 0) -> Booleans:
@@ -68,11 +68,11 @@ def compare_cells(common: CommonSums, cut: Cut, values: Integers, shift: int = 0
         moved = shift if any(one.kinds) else 0
         above = cut.cut - moved if cut.above else cut.cut + moved
         bars[at] = max(-LARGEST_VALUE - 1, min(LARGEST_VALUE, (above - one.constant) // one.step))
-    bar = _spread(common, calendars, bars)
+    bar = _spread_over_keys(common, calendars, bars)
     return np.asarray(values > bar if cut.above else values <= bar, dtype=np.bool_)
 
 
-def _spread(common: CommonSums, calendars: Sequence[int], numbers: Mapping[tuple[int, ...], int]) -> Integers:
+def _spread_over_keys(common: CommonSums, calendars: Sequence[int], numbers: Mapping[tuple[int, ...], int]) -> Integers:
     """Return for every key the number of its places on the calendars, 0 for other places."""
     grid = np.zeros([common.shape[axis] for axis in calendars], dtype=np.int64)
     for at, number in numbers.items():
@@ -88,11 +88,11 @@ def look_up_parts(common: CommonSums, functional: int, sums: Mapping[int, Intege
     weights = (sum(times // one.step * count for _, times, count in kind) for one in seen for kind in one.kinds)
     most = LARGEST_VALUE // max(1, max(weights, default=1))
     clipped = {place: np.clip(sums[place], -most, most).reshape(common.shape) for (place, _), _ in parts}
-    looked = [_look_up(clipped[place], where) for (place, _), where in parts]
+    looked = [_combine_cells(clipped[place], where) for (place, _), where in parts]
     return [(found.reshape(-1), there.reshape(-1)) for found, there in looked]
 
 
-def _look_up(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
+def _combine_cells(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
     """Return the sum of each key's cells, or the largest or least of them, and if it has any."""
     gather = {0: np.add, 1: np.maximum, -1: np.minimum}[where.extreme].reduce
     if where.whole:
@@ -109,7 +109,7 @@ def _look_up(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
     return np.moveaxis(read, 0, where.axis), np.broadcast_to(shaped, values.shape)
 
 
-def _weight(where: TakenCells, place: int) -> int:
+def _count_uses_of_cell(where: TakenCells, place: int) -> int:
     """Return how often each cell counts for a key at a place."""
     return where.most // len(where.taken[place]) if where.most and where.taken[place] else 1
 
@@ -171,7 +171,7 @@ def _weigh_at(parts: Parts, at: Mapping[int, int], others: Sequence[int], shape:
     lacking = [where.axis is not None and not where.taken[at[where.axis]] for _, where in parts]
     constant = sum(where.otherwise or 0 for (_, where), one in zip(parts, lacking, strict=True) if one)
     weighed = [
-        0 if one else times * (1 if where.axis is None else _weight(where, at[where.axis]))
+        0 if one else times * (1 if where.axis is None else _count_uses_of_cell(where, at[where.axis]))
         for ((_, times), where), one in zip(parts, lacking, strict=True)
     ]
     step = math.gcd(*weighed) or 1
@@ -187,7 +187,11 @@ def _weigh_at(parts: Parts, at: Mapping[int, int], others: Sequence[int], shape:
             if not factor or not far <= set(where.whole):
                 continue
             grid = weights.setdefault(place, np.zeros([shape[axis] for axis in at] or [1], dtype=np.int64))
-            taken = np.ix_(*(_places(where, axis, own, shape) for axis, own in at.items())) if at else (slice(None),)
+            taken = (
+                np.ix_(*(_list_places_on_axis(where, axis, own, shape) for axis, own in at.items()))
+                if at
+                else (slice(None),)
+            )
             grid[taken] += factor
         for place, grid in weights.items():
             for weight, number in zip(*np.unique(np.abs(grid), return_counts=True), strict=True):
@@ -230,7 +234,7 @@ def _weigh_extreme(
     return tuple(kinds), cells
 
 
-def _places(where: TakenCells, axis: int, own: int, shape: tuple[int, ...]) -> list[int]:
+def _list_places_on_axis(where: TakenCells, axis: int, own: int, shape: tuple[int, ...]) -> list[int]:
     if axis in where.whole:
         return list(range(shape[axis]))
     return list(where.taken[own]) if where.axis == axis else [own]

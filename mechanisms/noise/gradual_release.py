@@ -21,7 +21,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mechanisms.certified import Probability, certify_moved, certify_not_risen
+from mechanisms.certified import Probability, certify_changed_noise, certify_noise_not_risen
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import GREATEST_RATE, check_rate
 from mechanisms.protocol import Noise
@@ -48,7 +48,7 @@ def draw_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Integer
     chain = np.empty((len(rates), size), dtype=np.int64)
     chain[-1] = noise.draw_discrete_laplace(rate=rates[-1], size=size)
     for level in range(len(rates) - 2, -1, -1):
-        moved = _certify_moved(rates[level], rates[level + 1])
+        moved = _certify_changed_noise(rates[level], rates[level + 1])
         increment = noise.draw_thinned_laplace(rate=rates[level], nonzero=moved, size=size)
         np.add(chain[level + 1], increment, out=chain[level])
     return chain
@@ -92,9 +92,9 @@ def _draw_geometric(rate: Fraction, size: int, noise: Noise) -> Integers:
 
 
 @lru_cache(maxsize=1024)
-def _certify_moved(coarse: Fraction, fine: Fraction) -> Probability:
+def _certify_changed_noise(coarse: Fraction, fine: Fraction) -> Probability:
     """Return one object per pair of rates, so that its digits are worked out once."""
-    return certify_moved(coarse=coarse, fine=fine)
+    return certify_changed_noise(coarse=coarse, fine=fine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,4 +113,6 @@ def _make_refinement(coarse: Fraction, fine: Fraction) -> _Refinement:
         raise ValueError("the rates of a gradual release strictly increase")
     check_rate(coarse)
     check_rate(fine)
-    return _Refinement(kept=fine - coarse, below=coarse + fine, not_risen=certify_not_risen(coarse=coarse, fine=fine))
+    return _Refinement(
+        kept=fine - coarse, below=coarse + fine, not_risen=certify_noise_not_risen(coarse=coarse, fine=fine)
+    )

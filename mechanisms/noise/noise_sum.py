@@ -30,7 +30,7 @@ _PARTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)  # of the largest expo
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class WeightedNoise:
     """Some noises alike: `count` independent discrete Laplace noises of a rate, each `times` as large, `times >= 1`."""
 
     times: int
@@ -38,32 +38,32 @@ class Weighted:
     rate: float
 
 
-Noises: TypeAlias = tuple[Weighted, ...]
+Noises: TypeAlias = tuple[WeightedNoise, ...]
 
 
 def bound_upper_tail(noises: Noises, value: int) -> float:
     """Return an upper bound of `P(sum >= value)`.
 
-    >>> one = (Weighted(times=1, count=1, rate=0.5),)
+    >>> one = (WeightedNoise(times=1, count=1, rate=0.5),)
     >>> round(bound_upper_tail(one, 3), 4), round(bound_upper_tail(one, -2), 4)
     (0.1389, 0.8611)
-    >>> round(bound_upper_tail((Weighted(times=1, count=1, rate=0.5), Weighted(times=2, count=1, rate=0.25)), 3), 4)
+    >>> round(bound_upper_tail((*one, WeightedNoise(times=2, count=1, rate=0.25)), 3), 4)
     0.3775
     """
     step = gcd(*(one.times for one in noises))
     if value <= 0:  # the distribution is symmetric, and what is continuous bounds one side alone
-        if _points(_divide(noises, step)) > MOST_POINTS:
+        if _count_points(_divide_noises(noises, step)) > MOST_POINTS:
             return 1.0
         return min(1.0, 1.0 - bound_upper_tail(noises, 1 - value) + 2.0 * (_BEYOND + _ROUNDING))
     steps = -(-value // step)
     if len(noises) == 1 and noises[0].count == 1:
         rate = noises[0].rate
         return math.exp(-rate * steps) / (1.0 + math.exp(-rate))
-    reduced = _divide(noises, step)
-    if _points(reduced) > MOST_POINTS:
+    reduced = _divide_noises(noises, step)
+    if _count_points(reduced) > MOST_POINTS:
         found = _bound_continuous(reduced, steps)
     else:
-        tails = _tails(reduced)
+        tails = _bound_tails(reduced)
         found = float(tails[steps]) if steps < tails.size else _BEYOND + _ROUNDING
     return found if found > _ALMOST else min(found, _bound_by_moments(reduced, steps))
 
@@ -73,7 +73,7 @@ def bound_largest_tail(kinds: Sequence[Noises], value: int) -> float:
 
     Narrow sums are left out if Markov's inequality shows that a wider one reaches the value more often.
 
-    >>> one, two = (Weighted(times=2, count=1, rate=0.5),), (Weighted(times=1, count=2, rate=0.5),)
+    >>> one, two = (WeightedNoise(times=2, count=1, rate=0.5),), (WeightedNoise(times=1, count=2, rate=0.5),)
     >>> bound_largest_tail((two, one), 9) == bound_upper_tail(one, 9)
     True
     """
@@ -96,11 +96,11 @@ def find_largest_reach(kinds: Sequence[Noises], share: float) -> int:
 def find_least_reach(noises: Noises, share: float) -> int:
     """Return the least value of at least 1 that the sum reaches with probability `share` at most.
 
-    >>> find_least_reach((Weighted(times=1, count=1, rate=0.5),), 0.05)
+    >>> find_least_reach((WeightedNoise(times=1, count=1, rate=0.5),), 0.05)
     6
     """
     step = gcd(*(one.times for one in noises))
-    reduced = _divide(noises, step)
+    reduced = _divide_noises(noises, step)
     low, high = 0, max(1, round(_measure_width(reduced)))
     while bound_upper_tail(reduced, high) > share:
         low, high = high, 2 * high
@@ -110,25 +110,25 @@ def find_least_reach(noises: Noises, share: float) -> int:
     return step * (high - 1) + 1
 
 
-def merge_equal_noises(noises: Sequence[Weighted]) -> Noises:
+def merge_equal_noises(noises: Sequence[WeightedNoise]) -> Noises:
     """Return the noises in ascending order, with noises of equal rate and size counted together.
 
-    >>> merge_equal_noises([Weighted(2, 1, 0.5), Weighted(1, 3, 0.5), Weighted(2, 4, 0.5)])
-    (Weighted(times=1, count=3, rate=0.5), Weighted(times=2, count=5, rate=0.5))
+    >>> merge_equal_noises([WeightedNoise(2, 1, 0.5), WeightedNoise(1, 3, 0.5), WeightedNoise(2, 4, 0.5)])
+    (WeightedNoise(times=1, count=3, rate=0.5), WeightedNoise(times=2, count=5, rate=0.5))
     """
     counts: dict[tuple[int, float], int] = {}
     for one in noises:
         counts[one.times, one.rate] = counts.get((one.times, one.rate), 0) + one.count
-    return tuple(Weighted(times, count, rate) for (times, rate), count in sorted(counts.items()))
+    return tuple(WeightedNoise(times, count, rate) for (times, rate), count in sorted(counts.items()))
 
 
-def _reduce(noises: Noises, value: int) -> tuple[Noises, int]:
+def _reduce_noises(noises: Noises, value: int) -> tuple[Noises, int]:
     step = gcd(*(one.times for one in noises))
-    return _divide(noises, step), -(-value // step)
+    return _divide_noises(noises, step), -(-value // step)
 
 
-def _divide(noises: Noises, step: int) -> Noises:
-    return noises if step == 1 else tuple(Weighted(one.times // step, one.count, one.rate) for one in noises)
+def _divide_noises(noises: Noises, step: int) -> Noises:
+    return noises if step == 1 else tuple(WeightedNoise(one.times // step, one.count, one.rate) for one in noises)
 
 
 def _sort_by_width(kinds: Sequence[Noises]) -> list[Noises]:
@@ -159,7 +159,7 @@ def _bound_continuous(noises: Noises, value: int) -> float:
 @lru_cache(maxsize=64)
 def _expand_series(noises: Noises) -> tuple[float, npt.NDArray[np.float64], float]:
     """Return half the period of a sum of continuous noises, the factors of its sines, and all that they leave out."""
-    half = _find_spread(noises, _log_continuous_moment)
+    half = _bound_spread_by_moments(noises, _log_continuous_moment)
     wide = [(one.times / one.rate, one.count) for one in noises]
     terms = _LEAST_TERMS
     while (left := _bound_rest(wide, half, terms)) > _BEYOND and terms < _MOST_TERMS:
@@ -179,19 +179,19 @@ def _bound_rest(wide: Sequence[tuple[float, int]], half: float, terms: int) -> f
 
 
 @lru_cache(maxsize=256)
-def _spread(noises: Noises) -> float:
+def _find_spread(noises: Noises) -> float:
     """Return a value that the sum exceeds with `_BEYOND / 2` at most."""
-    return _find_spread(noises, _log_moment)
+    return _bound_spread_by_moments(noises, _log_moment)
 
 
-def _find_spread(noises: Noises, log_moment: Callable[[float, float], float]) -> float:
+def _bound_spread_by_moments(noises: Noises, log_moment: Callable[[float, float], float]) -> float:
     """Return a value that a sum exceeds with `_BEYOND / 2` at most, by Markov's inequality at the best of a few t."""
     return min((moment - math.log(_BEYOND / 2.0)) / at for at, moment in _list_moments(noises, log_moment))
 
 
 def _bound_by_moments(noises: Noises, value: int) -> float:
     """Return a quick upper bound of `P(sum >= value)`, by Markov's inequality."""
-    reduced, steps = _reduce(noises, value)
+    reduced, steps = _reduce_noises(noises, value)
     exponent = min(moment - at * steps for at, moment in _list_moments(reduced, _log_moment))
     return math.exp(min(0.0, exponent + _ROUNDING * (1.0 + abs(exponent))))
 
@@ -214,15 +214,15 @@ def _log_continuous_moment(rate: float, at: float) -> float:
     return -math.log1p(-((at / rate) ** 2))
 
 
-def _points(noises: Noises) -> int:
+def _count_points(noises: Noises) -> int:
     """Return the power of two over which the distribution is inverted: it wraps around beyond the spread."""
-    return 1 << max(6, math.ceil(2.0 * _spread(noises) + 2.0).bit_length())
+    return 1 << max(6, math.ceil(2.0 * _find_spread(noises) + 2.0).bit_length())
 
 
 @lru_cache(maxsize=64)
-def _tails(noises: Noises) -> npt.NDArray[np.float64]:
+def _bound_tails(noises: Noises) -> npt.NDArray[np.float64]:
     """Return an upper bound of `P(sum >= value)` by value, up to the spread, from the characteristic function."""
-    points = _points(noises)
+    points = _count_points(noises)
     angles = np.arange(points // 2 + 1) * (2.0 * math.pi / points)
     logs = np.zeros(angles.size)
     for one in noises:

@@ -41,7 +41,7 @@ def list_doubling_candidates(least: int, *, greatest: int) -> tuple[int, ...]:
     return (*found, greatest) if greatest > least else (least,)
 
 
-def find_first_covering(within: Integers, *, wanted: int, epsilon: Fraction, noise: Noise) -> Integers:
+def find_first_covering_candidate(within: Integers, *, wanted: int, epsilon: Fraction, noise: Noise) -> Integers:
     """Run independent scans in parallel. Return the index of the released candidate for each row.
 
     Guarantee: each row's is `epsilon`-private under adding or removing one unit (docs/proofs/private_bounds.md).

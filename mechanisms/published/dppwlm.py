@@ -305,7 +305,7 @@ class NextStep:
                 previous_rate=float(progress.level),
                 next_rate=rates[:, np.newaxis],
             )
-            chances += np.where(progress.find_open(cut)[keys], own, 0.0)
+            chances += np.where(progress.find_undecided_keys(cut)[keys], own, 0.0)
         return np.asarray(np.minimum(chances, 1.0).sum(axis=1))
 
     def _compute_shift(self, step: "_Step") -> float:

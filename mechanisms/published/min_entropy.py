@@ -121,13 +121,13 @@ def compute_min_entropy_by_level(losses: Sequence[float], counts: Sequence[int])
     least, most = float((number * np.exp(-loss)).sum()), float((number * np.exp(loss)).sum())
     low, high = np.exp(-loss) / most, np.exp(loss) / least
     return min(
-        _find_least_with_fraction_on(level, low, high, number, are_narrower_full=narrower_full)
+        _find_least_entropy_with_fraction(level, low, high, number, are_narrower_full=narrower_full)
         for level in range(loss.size)
         for narrower_full in (False, True)
     )
 
 
-def _find_least_with_fraction_on(
+def _find_least_entropy_with_fraction(
     level: int, low: Values, high: Values, number: Counts, *, are_narrower_full: bool
 ) -> float:
     """Return the least entropy with the fractional key on `level`, over all counts of the wider levels."""
@@ -170,13 +170,15 @@ def compute_min_entropy_by_class(losses: Sequence[float], priors: Sequence[float
     References: MIDE eq. A.2.
     """
     loss, prior, number = _read_classes(losses, priors, counts)
-    _refuse_many(number, besides=1)
+    _refuse_many_counts(number, besides=1)
     least, most = prior * np.exp(-loss), prior * np.exp(loss)
     low, high = least / float((number * most).sum()), most / float((number * least).sum())
     found = []
     for fractional in range(number.size):
         order = [fractional, *(other for other in range(number.size) if other != fractional)]
-        found.append(_find_least_with_fraction_on(0, low[order], high[order], number[order], are_narrower_full=False))
+        found.append(
+            _find_least_entropy_with_fraction(0, low[order], high[order], number[order], are_narrower_full=False)
+        )
     return min(found)
 
 
@@ -187,7 +189,7 @@ def compute_true_min_entropy_by_class(losses: Sequence[float], priors: Sequence[
     exp(eps)`, and keys of one class are alike: how many of each are raised is enumerated.
     """
     loss, prior, number = _read_classes(losses, priors, counts)
-    _refuse_many(number, besides=0)
+    _refuse_many_counts(number, besides=0)
     total, logs = np.zeros(1), np.zeros(1)
     for epsilon, weight, keys in zip(loss, prior, number, strict=True):
         raised = np.arange(keys + 1, dtype=np.float64) if epsilon > 0.0 else np.zeros(1)
@@ -209,7 +211,7 @@ def _read_classes(
     return loss.astype(np.float64), prior.astype(np.float64), number.astype(np.int64)
 
 
-def _refuse_many(number: Counts, *, besides: int) -> None:
+def _refuse_many_counts(number: Counts, *, besides: int) -> None:
     """Raise ValueError if too many counts would be tried. The `besides` smallest classes do not count."""
     tried = np.sort(number)[besides:] + 1
     if float(np.prod(tried.astype(np.float64))) > _MOST_VERTICES:

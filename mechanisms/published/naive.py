@@ -1,6 +1,6 @@
 """The plainest published baseline: an equal split over occurrences, each a TSLM test with fresh noise."""
 
-from mechanisms.apportionment.equal_split import split_equally
+from mechanisms.apportionment.equal_split import split_bound_equally
 from mechanisms.formula import Integers, list_literals
 from mechanisms.protocol import Calibration, DecisionTask, Noise, Outcome
 from mechanisms.published.per_occurrence import calibrate_occurrences, decide_occurrences
@@ -23,8 +23,8 @@ class Naive:
         return calibrate_occurrences(
             self.name,
             task,
-            fnr=split_equally(bound=task.fnr, occurrences=occurrences) if occurrences else (),
-            fpr=split_equally(bound=task.fpr, occurrences=occurrences) if occurrences else (),
+            fnr=split_bound_equally(bound=task.fnr, occurrences=occurrences) if occurrences else (),
+            fpr=split_bound_equally(bound=task.fpr, occurrences=occurrences) if occurrences else (),
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:

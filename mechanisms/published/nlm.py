@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from mechanisms.formula import Integers
 from mechanisms.keyhole.contract import OneShotKind, list_tolerances, meet_contract
-from mechanisms.keyhole.one_shot import decide_once
+from mechanisms.keyhole.one_shot import decide_on_one_value
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome
 from mechanisms.published.tslm import compute_shift_loss, compute_shifted_rate, refuse_zero_tolerance
 from mechanisms.threshold.one_shot import compute_rejection, round_up_to_float
@@ -51,7 +51,7 @@ class Nlm:
             )
 
         kind = OneShotKind(
-            loss=find_loss, calibrate=calibrate, is_tied=True, bound_missed=_bound_missed_beyond_tolerance
+            loss=find_loss, calibrate=calibrate, is_tied=True, bound_false_reject=_bound_missed_beyond_tolerance
         )
         calibration = meet_contract(self.name, task, kind)
         return replace(
@@ -62,7 +62,7 @@ class Nlm:
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Decide every key on one noisy value for each functional. Every key loses the worst case."""
-        return decide_once(calibration, aggregates, noise=noise)
+        return decide_on_one_value(calibration, aggregates, noise=noise)
 
 
 def _bound_missed_beyond_tolerance(test: FunctionalTest, distance: int) -> float:

@@ -37,7 +37,7 @@ from typing import Literal
 
 import numpy as np
 
-from mechanisms.apportionment.equal_split import split_equally
+from mechanisms.apportionment.equal_split import split_bound_equally
 from mechanisms.apportionment.probe import split_by_probe
 from mechanisms.apportionment.tree import bound_tree
 from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
@@ -114,7 +114,7 @@ class Probe:
         return replace(
             first,
             worst_case_epsilon=compute_reservation(first, most_epsilon=self._most_epsilon),
-            fnr=None if self._gradual else self._bound_missed(first),
+            fnr=None if self._gradual else self._bound_rejections(first),
             notes=(*first.notes, DENIAL_NOTE, *((GRADUAL_NOTE,) if self._gradual else ())),
             deniable=True,
         )
@@ -125,7 +125,7 @@ class Probe:
             calibration, aggregates, noise, is_gradual=self._gradual, second=self._list_second_shares(calibration.task)
         )
         try:
-            passed = run.decide()
+            passed = run.run_both_phases()
         except Denied:
             return Outcome(passed=np.zeros(aggregates.shape[1], dtype=np.bool_), epsilon=run.list_losses(), denied=True)
         return Outcome(passed=passed, epsilon=run.list_losses())
@@ -133,13 +133,13 @@ class Probe:
     def _list_shares(self, task: DecisionTask, bound: float) -> tuple[float, ...]:
         weights = list_shift_weights(task)
         if self._equal and weights:
-            return split_equally(bound=bound, occurrences=len(weights))
+            return split_bound_equally(bound=bound, occurrences=len(weights))
         return split_by_probe(bound=bound, weights=weights)
 
     def _list_second_shares(self, task: DecisionTask) -> tuple[float, ...]:
         return self._list_shares(task, task.fnr * float(1 - self._first_phase))
 
-    def _bound_missed(self, first: Calibration) -> float:
+    def _bound_rejections(self, first: Calibration) -> float:
         """Return both phases' rejections of a true literal, over the tree."""
         tests, second = first.occurrences, self._list_second_shares(first.task)
         leaves = number_occurrences(first.task.formula)
@@ -217,7 +217,7 @@ class _TwoPhaseRun:
         self._spent = Fraction(0)
         self._nodes: dict[int, _Node] = {}
 
-    def decide(self) -> Booleans:
+    def run_both_phases(self) -> Booleans:
         """Run algorithm 1. Raise `Denied` if the reservation does not suffice."""
         passed = self._evaluate_in_order(self._run_first_phase)
         excesses = self._count_excesses(passed)
@@ -243,7 +243,7 @@ class _TwoPhaseRun:
         """Run TSLM on all keys for one occurrence. Raise `Denied` if the reservation does not cover it."""
         cut, test = self._literals[place], self._calibration.occurrences[place]
         loss = self._compute_loss(place, test.rate)
-        self._charge(loss)
+        self._charge_loss(loss)
         drawn = self._noise.draw_discrete_laplace(rate=test.rate, size=self._keys)
         node = _Node(
             cut=cut,
@@ -280,7 +280,7 @@ class _TwoPhaseRun:
             return node.list_accepted()
         cut, test = node.cut, self._calibrate_narrower_test(place, tolerance)
         loss = self._compute_loss(place, test.rate)
-        self._charge(max(Fraction(0), loss - node.loss) if self._gradual else loss)
+        self._charge_loss(max(Fraction(0), loss - node.loss) if self._gradual else loss)
         node.rerun = find_uncertain(node.distances, shift=node.shift, returned=passed)
         node.rerun_loss = max(loss, node.loss) if self._gradual else loss + node.loss
         keys = np.flatnonzero(node.rerun)
@@ -315,7 +315,7 @@ class _TwoPhaseRun:
     def _compute_loss(self, place: int, rate: Fraction) -> Fraction:
         return rate * self._calibration.task.sensitivities[self._literals[place].functional]
 
-    def _charge(self, loss: Fraction) -> None:
+    def _charge_loss(self, loss: Fraction) -> None:
         """Charge a loss before anything is drawn. Raise `Denied` if the reservation does not cover it."""
         if self._spent + loss > self._most:
             raise Denied

@@ -49,7 +49,7 @@ from mechanisms.published.ppwlm import LOOKS, make_published_look
 from mechanisms.published.probe import DENIAL_NOTE, Denied, check_most_epsilon, compute_reservation
 from mechanisms.published.progressive_looks import Progress, decide_look_by_look
 from mechanisms.published.tslm import calibrate_tslm_test
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from mechanisms.threshold.one_shot import round_rate_up
 
 NOTE = "Levels and shares follow from noisy values, as published: the rates asked for are aimed at, not guaranteed."
@@ -146,7 +146,7 @@ class _ProbeEntRun:
             sensitivity=sensitivity, tolerance=cut.tolerance, share=share / self._looks, functional=0
         )
         first = replace(first, fnr=share, looks=(make_published_look(first.rate, share=share / self._looks),))
-        self._charge(first.rate * sensitivity)
+        self._charge_loss(first.rate * sensitivity)
         rule = _ResetStep(
             cut=cut,
             first_test=first,
@@ -155,7 +155,7 @@ class _ProbeEntRun:
                 test=first, sensitivity=sensitivity, key_count=self._aggregates.shape[1], fine_steps=self._fine_steps
             ),
             find_narrower=lambda distances: self._find_narrower_tolerance(place, distances, first),
-            charge=lambda rate: self._charge((rate - first.rate) * sensitivity),
+            charge=lambda rate: self._charge_loss((rate - first.rate) * sensitivity),
             note_begin=self._progress.append,
         )
         values = self._aggregates[self._literals[place].functional][np.newaxis, :]
@@ -182,7 +182,7 @@ class _ProbeEntRun:
         task = DecisionTask(
             formula=cut,
             sensitivities=(sensitivity,),
-            exposures=expose_all_at_once(1),
+            exposures=expose_all_functionals(1),
             fnr=first.fnr,
             fpr=first.fnr,
         )
@@ -193,7 +193,7 @@ class _ProbeEntRun:
 
         Raise `Denied` if no narrower tolerance exists.
         """
-        so_far = _evaluate_known(self.leaves, {**self._accepted, place: distances > -first.shift})
+        so_far = _evaluate_finished_occurrences(self.leaves, {**self._accepted, place: distances > -first.shift})
         assert so_far is not None, "the occurrence itself has run"
         share = first.fnr / self._looks
         estimate = estimate_fps(distances, shift=first.shift, share=share, returned=so_far)
@@ -205,18 +205,22 @@ class _ProbeEntRun:
             raise Denied
         return tolerance
 
-    def _charge(self, loss: Fraction) -> None:
+    def _charge_loss(self, loss: Fraction) -> None:
         """Charge a loss before anything is drawn. Raise `Denied` if the reservation does not cover it."""
         if self._spent + loss > self._most:
             raise Denied
         self._spent += loss
 
 
-def _evaluate_known(leaves: Formula, accepted: dict[int, Booleans]) -> Booleans | None:
+def _evaluate_finished_occurrences(leaves: Formula, accepted: dict[int, Booleans]) -> Booleans | None:
     """Return the joint answer of the occurrences that have run, or None if none has."""
     if isinstance(leaves, Cut):
         return accepted.get(leaves.functional)
-    known = [part for part in (_evaluate_known(child, accepted) for child in leaves.children) if part is not None]
+    known = [
+        part
+        for part in (_evaluate_finished_occurrences(child, accepted) for child in leaves.children)
+        if part is not None
+    ]
     if not known:
         return None
     return np.asarray((np.all if isinstance(leaves, AllOf) else np.any)(known, axis=0), dtype=np.bool_)
@@ -274,7 +278,7 @@ class _ResetStep:
 
     def list_accepted(self, passed: Booleans) -> Booleans:
         """Return the accepted keys. Undecided keys count as accepted."""
-        return passed if self.progress is None else passed | self.progress.find_open(self.cut)
+        return passed if self.progress is None else passed | self.progress.find_undecided_keys(self.cut)
 
     def count_parts(self) -> int:
         """Return the number of parts of the share that have been used."""

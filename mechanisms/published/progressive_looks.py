@@ -37,13 +37,13 @@ ErrorRate: TypeAlias = Callable[[FunctionalTest, int], float]
 _NOTHING = Fraction(0)  # a rate at which nothing was revealed yet
 
 
-def bound_missed(test: FunctionalTest, distance: int) -> float:
+def bound_false_reject(test: FunctionalTest, distance: int) -> float:
     """Bound the probability that the literal is rejected at `distance`, by the sum over all looks."""
     early = sum(compute_lower_tail(float(look.rate), look.rejecting - distance) for look in test.looks)
     return early + compute_rejection(test, distance)
 
 
-def bound_wrong(test: FunctionalTest, distance: int) -> float:
+def bound_false_accept(test: FunctionalTest, distance: int) -> float:
     """Bound the probability that the literal is accepted at `distance`, by the sum over all looks."""
     early = sum(compute_upper_tail(float(look.rate), look.accepting - distance) for look in test.looks)
     return early + compute_acceptance(test, distance)
@@ -60,8 +60,8 @@ def meet_contract_in_looks(
     *,
     parts: Callable[[int], int],
     calibrate: Callable[[int, int, float], FunctionalTest],
-    bound_missed_rate: ErrorRate = bound_missed,
-    bound_wrong_rate: ErrorRate = bound_wrong,
+    bound_missed_rate: ErrorRate = bound_false_reject,
+    bound_wrong_rate: ErrorRate = bound_false_accept,
 ) -> Calibration:
     """Calibrate with TSLM's shares of functionals, each cut into equal parts for its looks.
 
@@ -90,7 +90,11 @@ def meet_contract_in_looks(
         mechanism,
         task,
         OneShotKind(
-            loss=find_loss, calibrate=one, is_tied=True, bound_missed=bound_missed_rate, bound_wrong=bound_wrong_rate
+            loss=find_loss,
+            calibrate=one,
+            is_tied=True,
+            bound_false_reject=bound_missed_rate,
+            bound_false_accept=bound_wrong_rate,
         ),
     )
 
@@ -109,7 +113,7 @@ class Progress:
         self._noise: Integers = np.zeros(keys, dtype=np.int64)
         self._sensitivity = sensitivity
 
-    def find_open(self, cut: Cut) -> Booleans:
+    def find_undecided_keys(self, cut: Cut) -> Booleans:
         """Return the keys for which the literal is undecided."""
         return np.asarray(self.verdicts[cut] == 0, dtype=np.bool_)
 

@@ -134,11 +134,11 @@ def _sum_from_start(
     edges: dict[Node, Values],
     later: dict[Node, Values],
 ) -> float:
-    below = np.array([_compute_below(rate, edge) for edge in edges[first]])
+    below = np.array([_compute_probability_below(rate, edge) for edge in edges[first]])
     return compute_lower_tail(rate, zones(first, 1).wrong_up_to) + float(np.diff(below) @ later[first])
 
 
-def _compute_below(rate: float, edge: float) -> float:
+def _compute_probability_below(rate: float, edge: float) -> float:
     return compute_lower_tail(rate, int(edge) - 1)
 
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from mechanisms.formula import Integers, list_literals
 from mechanisms.keyhole.contract import OneShotKind, list_tolerances, meet_contract
-from mechanisms.keyhole.one_shot import decide_once
+from mechanisms.keyhole.one_shot import decide_on_one_value
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
 from mechanisms.threshold.one_shot import round_rate_up, round_up_to_float
@@ -52,7 +52,7 @@ class Tslm:
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Decide every key on one noisy value for each functional. Every key loses the worst case."""
-        return decide_once(calibration, aggregates, noise=noise)
+        return decide_on_one_value(calibration, aggregates, noise=noise)
 
 
 def refuse_zero_tolerance(task: DecisionTask) -> None:

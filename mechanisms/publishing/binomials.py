@@ -20,7 +20,7 @@ def draw_binomials(numbers: Integers, *, probability: Fraction, noise: Noise) ->
     return found.reshape(numbers.shape)
 
 
-def spread_evenly(numbers: Integers, *, over: int, noise: Noise) -> Integers:
+def spread_records_evenly(numbers: Integers, *, over: int, noise: Noise) -> Integers:
     """Spread each number of records over `over` values. Every record gets each value with the same probability.
 
     Parameters:
@@ -33,4 +33,4 @@ def spread_evenly(numbers: Integers, *, over: int, noise: Noise) -> Integers:
     left = over // 2
     lower = draw_binomials(numbers, probability=Fraction(left, over), noise=noise)
     halves = (lower, left), (numbers - lower, over - left)
-    return np.concatenate([spread_evenly(part, over=size, noise=noise) for part, size in halves], axis=1)
+    return np.concatenate([spread_records_evenly(part, over=size, noise=noise) for part, size in halves], axis=1)

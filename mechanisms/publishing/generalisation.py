@@ -67,14 +67,14 @@ def _merge_column(samples: Integers) -> tuple[int, ...]:
     from scipy.sparse.csgraph import connected_components
 
     number = len(samples)
-    pairs = np.array(list(_list_alike(samples)), dtype=np.int64).reshape(-1, 2)
+    pairs = np.array(list(_list_similar_values(samples)), dtype=np.int64).reshape(-1, 2)
     links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(number, number))
     _, labels = connected_components(links, directed=False)
     order: dict[int, int] = {}
     return tuple(order.setdefault(int(label), len(order)) for label in labels)
 
 
-def _list_alike(samples: Integers) -> Iterator[tuple[int, int]]:
+def _list_similar_values(samples: Integers) -> Iterator[tuple[int, int]]:
     """Yield the pairs of values that the test does not distinguish."""
     from scipy.special import chdtri  # here, as above
 

@@ -192,10 +192,10 @@ def run_scan(scan: BoundScan, beyond: Sequence[int], *, noise: Noise) -> int:
     if any(before < after for before, after in pairwise(beyond)) or beyond[-1] < 0 or beyond[0] > _MOST_UNITS:
         raise ValueError("the numbers of units beyond growing candidates are not negative and do not rise")
     counts = np.array([beyond], dtype=np.int64)
-    return int(find_first_passing(counts, target=scan.target, rate=scan.epsilon / 2, noise=noise)[0])
+    return int(find_first_passing_candidate(counts, target=scan.target, rate=scan.epsilon / 2, noise=noise)[0])
 
 
-def find_first_passing(beyond: Integers, *, target: int, rate: Fraction, noise: Noise) -> Integers:
+def find_first_passing_candidate(beyond: Integers, *, target: int, rate: Fraction, noise: Noise) -> Integers:
     """Run independent scans in parallel.
 
     Return for each row the index of the first column that is small enough, or the last.

@@ -47,7 +47,7 @@ def sample_and_perturb(counts: Integers, criterion: Criterion, *, noise: Noise) 
         counts: int64 of shape (groups, values).
     """
     sizes = counts.sum(axis=1)
-    allowed = find_allowed(counts, criterion)
+    allowed = find_allowed_sizes(counts, criterion)
     thinned = sizes > allowed
     kept = counts.copy()
     for group in np.flatnonzero(thinned):
@@ -64,7 +64,7 @@ def sample_and_perturb(counts: Integers, criterion: Criterion, *, noise: Noise) 
     return SampledTable(published, thinned)
 
 
-def find_allowed(counts: Integers, criterion: Criterion) -> npt.NDArray[np.float64]:
+def find_allowed_sizes(counts: Integers, criterion: Criterion) -> npt.NDArray[np.float64]:
     """Return the largest allowed size of each group. A group without records has no limit."""
     sizes = counts.sum(axis=1)
     allowed = np.full(len(sizes), np.inf)

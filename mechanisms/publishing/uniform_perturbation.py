@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
-from mechanisms.publishing.binomials import draw_binomials, spread_evenly
+from mechanisms.publishing.binomials import draw_binomials, spread_records_evenly
 
 
 def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) -> Integers:
@@ -35,7 +35,7 @@ def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) ->
         retention: from 0 to 1.
     """
     kept = draw_binomials(counts, probability=retention, noise=noise)
-    return kept + spread_evenly((counts - kept).sum(axis=1), over=counts.shape[1], noise=noise)
+    return kept + spread_records_evenly((counts - kept).sum(axis=1), over=counts.shape[1], noise=noise)
 
 
 def compute_attribute_epsilon(*, retention: float, values: int) -> float:

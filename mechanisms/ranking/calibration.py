@@ -21,7 +21,7 @@ from functools import lru_cache
 
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Unachievable
-from mechanisms.ranking.overtaking import MARGIN, bound_overtaken, compute_swapped
+from mechanisms.ranking.overtaking import MARGIN, bound_overtaken, compute_swap_probability
 from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.threshold.one_shot import round_rate_up, round_up_to_float
 
@@ -197,10 +197,10 @@ def _list_chances(task: RankingTask, rate: float) -> Iterator[tuple[float, float
 
     If only orders are promised, it is the probability that two keys are swapped.
     """
-    for behind, ahead, allowed in task.conditions:
+    for behind, ahead, allowed in task.overtaking_events:
         yield bound_overtaken(rate=rate, behind=behind, ahead=ahead, distance=task.tolerance), allowed
-    if not task.conditions:
-        yield compute_swapped(rate=rate, distance=task.tolerance), min(task.fnr, task.fpr)
+    if not task.overtaking_events:
+        yield compute_swap_probability(rate=rate, distance=task.tolerance), min(task.fnr, task.fpr)
 
 
 def _compute_excess(task: RankingTask, rate: float, early: float) -> float:
@@ -266,7 +266,7 @@ def _calibrate_look(task: RankingTask, rate: Fraction, *, chance: float) -> Rank
 
     def wrongly_part(gap: int) -> float:
         if everything:
-            return compute_swapped(rate=noise, distance=gap + 1 + task.tolerance)
+            return compute_swap_probability(rate=noise, distance=gap + 1 + task.tolerance)
         return bound_overtaken(rate=noise, behind=task.keys - task.limit, ahead=task.limit, distance=gap + 1)
 
     return RankingLook(
@@ -297,11 +297,12 @@ def _find_least_gap(chance_beyond: Callable[[int], float], chance: float, *, lea
 
 
 def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ...]) -> RankingCalibration:
-    swapped = compute_swapped(rate=float(rate), distance=task.tolerance) + sum(
-        compute_swapped(rate=float(look.rate), distance=look.settled_gap + 1 + task.tolerance) for look in looks
+    swapped = compute_swap_probability(rate=float(rate), distance=task.tolerance) + sum(
+        compute_swap_probability(rate=float(look.rate), distance=look.settled_gap + 1 + task.tolerance)
+        for look in looks
     )
     missed = returned = 0.0
-    if task.conditions:
+    if task.overtaking_events:
         early = sum(
             bound_overtaken(
                 rate=float(look.rate), behind=task.keys - task.limit, ahead=task.limit, distance=look.settled_gap + 1
@@ -309,7 +310,7 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
             for look in looks
         )
         chances = [chance + early for chance, _ in _list_chances(task, float(rate))]
-        missed, returned = _state_both(task, chances)
+        missed, returned = _combine_error_chances(task, chances)
     return RankingCalibration(
         task=task,
         noise_rate=rate,
@@ -321,7 +322,7 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
     )
 
 
-def _state_both(task: RankingTask, chances: list[float]) -> tuple[float, float]:
+def _combine_error_chances(task: RankingTask, chances: list[float]) -> tuple[float, float]:
     """Return the probabilities that a key is missed and that it is wrongly returned, from those of the conditions."""
     match chances:
         case [above, below] if task.allows_any_cut:

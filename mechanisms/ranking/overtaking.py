@@ -51,7 +51,7 @@ def bound_overtaken(*, rate: float, behind: int, ahead: int, distance: int) -> f
     return min(1.0, float(masses @ overtaken) - expm1(float(below[-1])))
 
 
-def compute_swapped(*, rate: float, distance: int) -> float:
+def compute_swap_probability(*, rate: float, distance: int) -> float:
     """Return `P(K >= K' + distance)` of two draws.
 
     It is the probability that a key is ranked before, or level with, one that is truly `distance` ahead.
@@ -60,7 +60,7 @@ def compute_swapped(*, rate: float, distance: int) -> float:
         rate: of the noise, per unit of the distance.
         distance: >= 1.
 
-    >>> round(compute_swapped(rate=0.05, distance=100), 4)
+    >>> round(compute_swap_probability(rate=0.05, distance=100), 4)
     0.012
     """
     decay, short = exp(-rate), -expm1(-rate)

@@ -66,7 +66,7 @@ class RankingTask:
         return not self.offset and not self.allows_any_cut
 
     @property
-    def conditions(self) -> tuple[tuple[int, int, float], ...]:
+    def overtaking_events(self) -> tuple[tuple[int, int, float], ...]:
         """The events that must be rare, as `(behind, ahead, chance)`.
 
         In such an event one of `behind` keys overtakes one of `ahead` others that are `tolerance` before it. There is

@@ -69,10 +69,10 @@ def rank_keys(
     rates = calibration.levels
     values = _NoisyValues(aggregates, rates, noise=noise)
     if partition is None or task.partitions == 1:
-        ranked = place_keys(calibration, members, values.reveal)
+        ranked = place_keys(calibration, members, values.reveal_level)
         places = np.arange(1, ranked.size + 1)
     else:
-        ranked, places = _place_in_partitions(calibration, members, partition, values.reveal)
+        ranked, places = _place_in_partitions(calibration, members, partition, values.reveal_level)
     losses = np.array([0.0, *(round_up_to_float(rate * task.sensitivity) for rate in rates)])
     return Ranking(
         ranked_keys=ranked,
@@ -99,7 +99,7 @@ def place_keys(
         for block in before:
             if block.is_open(limit):
                 noisy = reveal(level, block.members)
-                blocks += block.split(noisy if descending else -noisy, limit=limit, look=look)
+                blocks += block.split_by_look(noisy if descending else -noisy, limit=limit, look=look)
             else:
                 blocks.append(block)
     return np.concatenate([block.members for block in blocks])[:limit]
@@ -116,21 +116,21 @@ def _place_in_partitions(
     if calibration.looks:
         split = [members[within == number] for number in np.unique(within)]
         ranked = np.concatenate([place_keys(calibration, one, reveal) for one in split] or [members])
-        return ranked, number_within(partition[ranked])
+        return ranked, number_within_partition(partition[ranked])
     noisy = np.zeros(members.size, dtype=np.int64)
     is_open = np.bincount(within, minlength=calibration.task.partitions)[within] > 1
     if calibration.task.limit and is_open.any():
         noisy[is_open] = reveal(0, members[is_open])
     order = np.lexsort((-noisy if calibration.task.descending else noisy, within))
-    places = number_within(within[order])
+    places = number_within_partition(within[order])
     kept = places <= calibration.task.limit
     return members[order][kept], places[kept]
 
 
-def number_within(partition: Integers) -> Integers:
+def number_within_partition(partition: Integers) -> Integers:
     """Count the elements of each partition from 1. Elements of one partition are adjacent.
 
-    >>> number_within(np.array([4, 4, 4, 0, 2, 2])).tolist()
+    >>> number_within_partition(np.array([4, 4, 4, 0, 2, 2])).tolist()
     [1, 2, 3, 1, 1, 2]
     """
     starts = np.flatnonzero(np.diff(partition, prepend=-1))
@@ -149,7 +149,7 @@ class _NoisyValues:
         self._noise = noise
         self._noisy: list[Integers] = []
 
-    def reveal(self, level: int, where: Integers) -> Integers:
+    def reveal_level(self, level: int, where: Integers) -> Integers:
         """Reveal the values of some keys at a level. The keys have revealed all coarser levels."""
         while len(self._noisy) <= level:
             self._noisy.append(np.zeros(self.reached.size, dtype=np.int64))
@@ -184,7 +184,7 @@ class _Block:
         """Return True if the order of the keys matters and is not known."""
         return self.members.size > 1 and self.first_place < limit
 
-    def split(self, noisy: Integers, *, limit: int, look: RankingLook | None) -> "Iterator[_Block]":
+    def split_by_look(self, noisy: Integers, *, limit: int, look: RankingLook | None) -> "Iterator[_Block]":
         """Yield the blocks that a look leaves. The last look, which is None, leaves single keys.
 
         Parameters:

@@ -25,10 +25,10 @@ from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import FunctionalTest, Noise
 from mechanisms.risk.channels import (
     Floats,
-    list_likelihoods_of_exact,
+    list_likelihoods_of_exact_count,
     list_likelihoods_of_key,
     list_likelihoods_of_noisy,
-    list_likelihoods_of_nothing,
+    list_likelihoods_without_release,
 )
 from mechanisms.risk.posterior import CONFIDENCES, find_confidence_class, find_joint_posterior
 
@@ -100,7 +100,7 @@ def find_confidences(
     if not known.min() > 0:
         raise ValueError("a place where somebody may be has a prior above 0")
     before = known / known.sum()
-    seen = [_observe(int(count), people, view, question, noise) for count in hidden]
+    seen = [_draw_observation(int(count), people, view, question, noise) for count in hidden]
     after = find_joint_posterior(seen, before, people=people)
     classes = [0.0] * len(CONFIDENCES)
     better = 0.0
@@ -128,16 +128,16 @@ def add_confidences(parts: Iterable[Confidences], *, divisor: int = 1) -> Confid
     )
 
 
-def _observe(count: int, people: int, view: View, question: KeyTest, noise: Noise) -> Floats:
+def _draw_observation(count: int, people: int, view: View, question: KeyTest, noise: Noise) -> Floats:
     """Draw one observation of a place's count, as the view shows it.
 
     Return its likelihood for each count from 0 to `people`.
     """
     match view:
         case View.PRIOR:
-            return list_likelihoods_of_nothing(most=people)
+            return list_likelihoods_without_release(most=people)
         case View.EXACT_COUNTS:
-            return list_likelihoods_of_exact(count, most=people)
+            return list_likelihoods_of_exact_count(count, most=people)
         case View.EXACT_KEYS:
             above = np.arange(people + 1) > question.cut
             return np.where(above if count > question.cut else ~above, 1.0, 0.0)

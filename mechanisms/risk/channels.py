@@ -17,19 +17,19 @@ from mechanisms.threshold.three_zone import compute_exact_acceptance
 Floats = npt.NDArray[np.float64]
 
 
-def list_likelihoods_of_nothing(*, most: int) -> Floats:
+def list_likelihoods_without_release(*, most: int) -> Floats:
     """Return the likelihoods if nothing is revealed: one for every count.
 
-    >>> list_likelihoods_of_nothing(most=2).tolist()
+    >>> list_likelihoods_without_release(most=2).tolist()
     [1.0, 1.0, 1.0]
     """
     return np.ones(most + 1)
 
 
-def list_likelihoods_of_exact(count: int, *, most: int) -> Floats:
+def list_likelihoods_of_exact_count(count: int, *, most: int) -> Floats:
     """Return the likelihoods if the true count is revealed: one for it, zero for others.
 
-    >>> list_likelihoods_of_exact(1, most=2).tolist()
+    >>> list_likelihoods_of_exact_count(1, most=2).tolist()
     [0.0, 1.0, 0.0]
     """
     if not 0 <= count <= most:

@@ -40,12 +40,12 @@ class TradeOff:
     absent: Floats = field(repr=False)
 
     @property
-    def epsilon(self) -> float:
+    def greatest_loss(self) -> float:
         """The greatest loss, the sum of the list."""
         return float(self.losses[0])
 
     @property
-    def advantage(self) -> float:
+    def largest_advantage(self) -> float:
         """The largest TPR - FPR of any test."""
         return float(np.sum(np.maximum(self.present - self.absent, 0.0)))
 
@@ -64,7 +64,7 @@ class TradeOff:
         return self.find_true_positive_rate(false_positive_rate=1.0 / candidates)
 
 
-def compose_fixed(epsilons: Sequence[float]) -> TradeOff:
+def compose_fixed_losses(epsilons: Sequence[float]) -> TradeOff:
     """Return the trade-off of a list of losses, each that of a question fixed in advance.
 
     Guarantee: exact for randomised responses of these losses, which every question of such a loss is a function of;
@@ -78,21 +78,21 @@ def compose_fixed(epsilons: Sequence[float]) -> TradeOff:
 
     Ten questions of .1 tell half as much as one of 1:
 
-    >>> round(compose_fixed([0.1] * 10).advantage, 4), round(compose_fixed([1.0]).advantage, 4)
-    (0.1225, 0.4621)
+    >>> [round(compose_fixed_losses(one).largest_advantage, 4) for one in ([0.1] * 10, [1.0])]
+    [0.1225, 0.4621]
     """
     if not epsilons or not all(0.0 <= epsilon < math.inf for epsilon in epsilons):
         raise ValueError("a list has one finite loss or more, none of them negative")
     step = _GRID
-    counted = _count_rounded_up(epsilons, step)
+    counted = _count_losses_in_steps(epsilons, step)
     if math.prod(times + 1 for times in counted.values()) > _MOST_SUMS:
         step = max(_COARSE, 2 * sum(epsilons) / _MOST_SUMS)
-        counted = _count_rounded_up(epsilons, step)
+        counted = _count_losses_in_steps(epsilons, step)
         return _compose_on_grid(counted, step)
-    return _compose_one_by_one(counted, step)
+    return _compose_losses_in_turn(counted, step)
 
 
-def _count_rounded_up(epsilons: Sequence[float], step: float) -> Counter[int]:
+def _count_losses_in_steps(epsilons: Sequence[float], step: float) -> Counter[int]:
     """Return the number of times each loss occurs, in whole steps.
 
     A loss that is a multiple of the step except for float rounding stays that multiple.
@@ -109,7 +109,7 @@ def _list_binomial(epsilon: float, times: int) -> tuple[Floats, Floats]:
     return many.astype(float), np.array(ways) + many * up + (times - many) * down
 
 
-def _compose_one_by_one(counted: Counter[int], step: float) -> TradeOff:
+def _compose_losses_in_turn(counted: Counter[int], step: float) -> TradeOff:
     sums, logs = np.zeros(1), np.zeros(1)
     for units, times in counted.items():
         many, own = _list_binomial(units * step, times)

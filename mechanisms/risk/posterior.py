@@ -49,24 +49,24 @@ def find_joint_posterior(likelihoods: Sequence[Floats], prior: Sequence[float] |
     [0.6667, 0.3333]
     """
     _check_observations(likelihoods, prior, people)
-    weights = [_weigh(seen, people * share) for seen, share in zip(likelihoods, prior, strict=True)]
+    weights = [_weigh_by_poisson(seen, people * share) for seen, share in zip(likelihoods, prior, strict=True)]
     places = len(weights)
     before = [_SparseWeights(0, np.ones(1))]
     for one in weights[:-1]:
-        before.append(_convolve(before[-1], one))
+        before.append(_convolve_weights(before[-1], one))
     after = _SparseWeights(0, np.ones(1))
     expected = np.zeros(places)
     total = 0.0
     for place in range(places - 1, -1, -1):
         own = weights[place]
-        together = _convolve(before[place], after, is_trimmed=False)
+        together = _convolve_weights(before[place], after, is_trimmed=False)
         others = together.read_at(people - own.places)
         chances = own.values * others
         total = float(chances.sum())
         if not total > 0.0:
             raise ValueError("no way of placing the people explains what was seen")
         expected[place] = float((own.places * chances).sum()) / total
-        after = _convolve(after, own)
+        after = _convolve_weights(after, own)
     return np.asarray(expected / expected.sum())
 
 
@@ -150,7 +150,7 @@ class _SparseWeights:
         return np.where(inside, self.values[np.clip(index, 0, self.values.size - 1)], 0.0)
 
 
-def _weigh(likelihood: Floats, mean: float) -> _SparseWeights:
+def _weigh_by_poisson(likelihood: Floats, mean: float) -> _SparseWeights:
     """Return the likelihood times Poisson's distribution, trimmed.
 
     Given their sum, independent Poisson counts place people as the prior says.
@@ -163,15 +163,15 @@ def _weigh(likelihood: Floats, mean: float) -> _SparseWeights:
     highest = logs.max()
     if not math.isfinite(highest):
         raise ValueError("no way of placing the people explains what was seen")
-    return _trim(_SparseWeights(0, np.asarray(np.exp(logs - highest))))
+    return _trim_weights(_SparseWeights(0, np.asarray(np.exp(logs - highest))))
 
 
-def _convolve(one: _SparseWeights, other: _SparseWeights, *, is_trimmed: bool = True) -> _SparseWeights:
+def _convolve_weights(one: _SparseWeights, other: _SparseWeights, *, is_trimmed: bool = True) -> _SparseWeights:
     together = _SparseWeights(one.start + other.start, np.convolve(one.values, other.values))
-    return _trim(together) if is_trimmed else together
+    return _trim_weights(together) if is_trimmed else together
 
 
-def _trim(weights: _SparseWeights) -> _SparseWeights:
+def _trim_weights(weights: _SparseWeights) -> _SparseWeights:
     highest = float(weights.values.max())
     kept = np.flatnonzero(weights.values > _TRIMMED * highest)
     return _SparseWeights(weights.start + int(kept[0]), weights.values[kept[0] : kept[-1] + 1] / highest)

@@ -46,9 +46,9 @@ def compute_chance_by_ratio(width: float, *, group: int, holders: int, group_rat
     0.9909
     """
     low, high = _bound_share(width, group, holders)
-    sizes = _list_reachable(group, group_rate)
+    sizes = _list_reachable_counts(group, group_rate)
     first, last = np.minimum(low * sizes, high * sizes), np.maximum(low * sizes, high * sizes)
-    chance = _compute_between(holders_rate, _round_up(first) - holders, _round_down(last) - holders)
+    chance = _compute_probability_between(holders_rate, _round_sum_up(first) - holders, _round_sum_down(last) - holders)
     return float(np.sum(np.where(sizes != 0, _compute_masses(group_rate, sizes - group) * chance, 0.0)))
 
 
@@ -65,13 +65,13 @@ def compute_chance_by_disjoint(width: float, *, group: int, holders: int, rate: 
     0.99991
     """
     low, high = _bound_share(width, group, holders)
-    others = _list_reachable(group - holders, rate)
-    least = _round_up(np.float64(low / (1 - low)) * others) - holders
+    others = _list_reachable_counts(group - holders, rate)
+    least = _round_sum_up(np.float64(low / (1 - low)) * others) - holders
     if high >= 1:
         chance = np.where(others > 0, _compute_tails(rate, least), _compute_tails(rate, 1 - others - holders))
     else:
-        most = _round_down(np.float64(high / (1 - high)) * others) - holders
-        chance = np.where(others > 0, _compute_between(rate, least, most), 0.0)
+        most = _round_sum_down(np.float64(high / (1 - high)) * others) - holders
+        chance = np.where(others > 0, _compute_probability_between(rate, least, most), 0.0)
     return float(np.sum(_compute_masses(rate, others - (group - holders)) * chance))
 
 
@@ -130,16 +130,16 @@ def _bound_share(width: float, group: int, holders: int) -> tuple[float, float]:
     return (1 - width) * share, (1 + width) * share
 
 
-def _list_reachable(count: int, rate: float) -> Integers:
+def _list_reachable_counts(count: int, rate: float) -> Integers:
     far = math.ceil(_REACH / rate)
     return np.arange(count - far, count + far + 1, dtype=np.int64)
 
 
-def _round_up(values: Floats) -> Floats:
+def _round_sum_up(values: Floats) -> Floats:
     return np.asarray(np.ceil(values - _INCLUSIVE), dtype=np.float64)
 
 
-def _round_down(values: Floats) -> Floats:
+def _round_sum_down(values: Floats) -> Floats:
     return np.asarray(np.floor(values + _INCLUSIVE), dtype=np.float64)
 
 
@@ -156,5 +156,5 @@ def _compute_tails(rate: float, values: Floats | Integers) -> Floats:
     return np.asarray(np.where(values >= 1, above, below))
 
 
-def _compute_between(rate: float, first: Floats, last: Floats) -> Floats:
+def _compute_probability_between(rate: float, first: Floats, last: Floats) -> Floats:
     return np.asarray(np.where(last >= first, _compute_tails(rate, first) - _compute_tails(rate, last + 1), 0.0))

@@ -7,7 +7,7 @@ no secret.
 | here | the proof |
 |---|---|
 | `literals`, `ladders` | the literals, an alarm for each; a ladder with one rung is an alarm |
-| `worst_case_epsilon`, `compute_spent` | the loss of all rungs, of those that have begun |
+| `worst_case_epsilon`, `compute_spent_losses` | the loss of all rungs, of those that have begun |
 
 Proof: docs/proofs/standing.md.
 """
@@ -32,7 +32,7 @@ from mechanisms.standing.sealed import compute_digest
 from mechanisms.standing.standing_protocol import LookResult
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.standing.window_state import AlarmWindow, RungState, find_watched_keys, read_window, write_window
-from mechanisms.threshold.joint_loss import compute_joint_loss, drop_dominated, expose_all_at_once
+from mechanisms.threshold.joint_loss import compute_joint_loss, drop_dominated_exposures, expose_all_functionals
 from mechanisms.threshold.one_shot import round_up_to_float
 
 _ROUNDED_DOWN = 1.0 - 2.0**-40  # of a share that others are added to: more than additions of floats lose
@@ -68,7 +68,8 @@ class StandingAlarms:
     `literals` are its thresholds, each once. `ladders` has the alarm of each.
 
     Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task. One key's window loses
-    `worst_case_epsilon` of one privacy unit at most, and up to a state its `compute_spent` (docs/proofs/standing.md).
+    `worst_case_epsilon` of one privacy unit at most, and up to a state its `compute_spent_losses`
+    (docs/proofs/standing.md).
     """
 
     task: StandingTask
@@ -106,8 +107,8 @@ class StandingAlarms:
             place += len(ladder.rungs)
         return self._apply_formula(before, climbed, open_keys, look)
 
-    def compute_spent(self, state: bytes) -> Epsilons:
-        """Return `Standing.compute_spent`: zero before the first look, then the loss of the begun rungs."""
+    def compute_spent_losses(self, state: bytes) -> Epsilons:
+        """Return `Standing.compute_spent_losses`: zero before the first look, then the loss of the begun rungs."""
         window = self._read(state)
         keys = window.alerted_at.size
         if window.last_look == 0:
@@ -159,7 +160,7 @@ class StandingAlarms:
         return read_window(state, digest=self.digest, rungs=rungs, looks=self.task.looks)
 
 
-def calibrate_standing(task: StandingTask) -> StandingAlarms:
+def calibrate_standing_alarms(task: StandingTask) -> StandingAlarms:
     """Calibrate the alarms of least loss that keep a standing question's contract.
 
     They are ladders if the task is `progressive`.
@@ -171,8 +172,8 @@ def calibrate_standing(task: StandingTask) -> StandingAlarms:
 
     >>> both = AllOf(tuple(Cut(functional, 400, above=True, tolerance=39) for functional in (0, 1)))
     >>> growing = {"regimes": (Regime.GROWING,) * 2, "least_values": (0, 0)}
-    >>> task = StandingTask(both, (1, 1), expose_all_at_once(2), looks=24, fnr=0.05, fpr=0.1, **growing)
-    >>> round(calibrate_standing(task).worst_case_epsilon * 40, 3)
+    >>> task = StandingTask(both, (1, 1), expose_all_functionals(2), looks=24, fnr=0.05, fpr=0.1, **growing)
+    >>> round(calibrate_standing_alarms(task).worst_case_epsilon * 40, 3)
     15.566
     """
     if not task.monotone or not can_alarms_decide(task.formula, task.regimes):
@@ -181,9 +182,9 @@ def calibrate_standing(task: StandingTask) -> StandingAlarms:
         raise Unachievable("error rates that sum to one or more promise nothing")
     literals = _list_literals(task.formula)
     if not literals:
-        return _make_standing(task, (), (), fnr=0.0, fpr=0.0)
+        return _make_standing_alarms(task, (), (), fnr=0.0, fpr=0.0)
     apart = _separate_functionals(task.formula, literals)
-    shares = _apportion(task, apart, literals)
+    shares = _apportion_error_rates(task, apart, literals)
     given = _ROUNDED_DOWN if len(literals) > 1 else 1.0
     for _ in range(_MOST_ATTEMPTS):
         ladders = tuple(
@@ -194,12 +195,12 @@ def calibrate_standing(task: StandingTask) -> StandingAlarms:
         fpr = _bound_rates(apart, [ladder.fpr for ladder in ladders], is_fnr=False)
         excess = max(fnr / task.fnr, fpr / task.fpr)
         if excess <= 1.0:
-            return _make_standing(task, literals, ladders, fnr=fnr, fpr=fpr)
+            return _make_standing_alarms(task, literals, ladders, fnr=fnr, fpr=fpr)
         given *= _ROUNDED_DOWN / excess
     raise Unachievable("no shares of the error rates are kept by an alarm for each threshold")
 
 
-def _make_standing(
+def _make_standing_alarms(
     task: StandingTask, literals: tuple[Cut, ...], ladders: tuple[LadderCalibration, ...], *, fnr: float, fpr: float
 ) -> StandingAlarms:
     loss = _bound_loss(task, literals, ladders, [len(ladder.rungs) for ladder in ladders])
@@ -263,8 +264,8 @@ def _list_literal_exposures(task: StandingTask, literals: Sequence[Cut]) -> tupl
     If a value may also fall, one unit counts as changing all of them in full.
     """
     if any(task.regimes[literal.functional] is not Regime.GROWING for literal in literals):
-        return expose_all_at_once(len(literals))
-    return drop_dominated(tuple(one[literal.functional] for literal in literals) for one in task.exposures)
+        return expose_all_functionals(len(literals))
+    return drop_dominated_exposures(tuple(one[literal.functional] for literal in literals) for one in task.exposures)
 
 
 def _bound_loss(
@@ -289,7 +290,7 @@ def _separate_functionals(formula: Formula, literals: Sequence[Cut]) -> Formula:
     return formula.map_literals(lambda one: replace(one, functional=places[_identify_alarm(one)], cut=0, tolerance=0))
 
 
-def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> Shares:
+def _apportion_error_rates(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> Shares:
     """Return the shares of the error rates for the literals: Keyhole's split with the price of an alarm as loss."""
 
     def find_loss(place: int, fnr: float, fpr: float) -> tuple[float, float, float]:
@@ -297,8 +298,8 @@ def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> S
         regime = task.regimes[literal.functional]
         scale = task.sensitivities[literal.functional] / (literal.tolerance + 1)
         price = price_alarm(looks=task.looks, fnr=fnr, fpr=fpr, regime=regime)
-        slope = -regime.factor * scale
-        return price * scale, slope * regime.shape.root, slope / regime.shape.rise
+        slope = -regime.loss_factor * scale
+        return price * scale, slope * regime.draw_shape.root, slope / regime.draw_shape.rise
 
     objective = Objective(
         formulas=(apart,),
@@ -314,11 +315,11 @@ def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> S
     if exact is None:
         return apportion_by_trees(objective)
     return apportion_by_clauses(
-        objective, fnr=exact.fnr, fpr=exact.fpr, weigh_fnr=_weigh_evenly, weigh_fpr=_weigh_evenly
+        objective, fnr=exact.fnr, fpr=exact.fpr, weigh_fnr=_give_weight_one, weigh_fpr=_give_weight_one
     )
 
 
-def _weigh_evenly(functional: int, distance: int) -> float:
+def _give_weight_one(functional: int, distance: int) -> float:
     """Return the weight one: an alarm's error rate is its share at any distance."""
     del functional, distance
     return 1.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, Mechanism, Noise, Unachievable
-from mechanisms.standing.sealed import compute_digest, seal, unseal, write_number
+from mechanisms.standing.sealed import compute_digest, seal_state, unseal_state, write_number
 from mechanisms.standing.standing_protocol import LookResult
 
 _LOOK = 1  # the only one, which is the close
@@ -21,9 +21,9 @@ _LOSS = np.dtype("<f8")
 class StandingDecision:
     """A mechanism's calibration as a `Standing` with one look.
 
-    Guarantee: at the close the contract of the calibration, and its loss; `compute_spent` is what each key's decision
-    cost, ex post (docs/proofs/standing.md). Noise is drawn at the look: before it is committed nothing of it may be
-    shown.
+    Guarantee: at the close the contract of the calibration, and its loss; `compute_spent_losses` is what each key's
+    decision cost, ex post (docs/proofs/standing.md). Noise is drawn at the look: before it is committed nothing of it
+    may be shown.
     """
 
     mechanism: Mechanism
@@ -61,20 +61,20 @@ class StandingDecision:
         after = _CloseState(has_looked=True, passed=outcome.passed, loss=outcome.epsilon)
         return LookResult(state=self._write(after), alerted=outcome.passed)
 
-    def compute_spent(self, state: bytes) -> Epsilons:
-        """Return `Standing.compute_spent`: zero before the look."""
+    def compute_spent_losses(self, state: bytes) -> Epsilons:
+        """Return `Standing.compute_spent_losses`: zero before the look."""
         return self._read(state).loss
 
     def _write(self, closed: "_CloseState") -> bytes:
         parts = [write_number(number) for number in (closed.passed.size, int(closed.has_looked))]
         arrays = [closed.passed.astype(_PASSED).tobytes(), closed.loss.astype(_LOSS).tobytes()]
-        return seal(b"".join(parts + arrays), digest=self.digest)
+        return seal_state(b"".join(parts + arrays), digest=self.digest)
 
     def _read(self, state: bytes) -> "_CloseState":
-        reader = unseal(state, digest=self.digest)
+        reader = unseal_state(state, digest=self.digest)
         keys, made = reader.take_number(), reader.take_number()
         passed = reader.take_array(keys, _PASSED).astype(np.bool_)
-        loss = np.frombuffer(reader.take(keys * _LOSS.itemsize), dtype=_LOSS).astype(np.float64)
+        loss = np.frombuffer(reader.read_bytes(keys * _LOSS.itemsize), dtype=_LOSS).astype(np.float64)
         reader.check_end()
         return _CloseState(has_looked=made > 0, passed=passed, loss=loss)
 
@@ -100,8 +100,8 @@ def decide_at_close(mechanism: Mechanism, task: DecisionTask) -> StandingDecisio
 
     >>> from mechanisms.formula import Cut
     >>> from mechanisms.keyhole.progressive import Progressive
-    >>> from mechanisms.threshold.joint_loss import expose_all_at_once
-    >>> few = DecisionTask(Cut(0, 99, above=False, tolerance=9), (1,), expose_all_at_once(1), fnr=0.05, fpr=0.1)
+    >>> from mechanisms.threshold.joint_loss import expose_all_functionals
+    >>> few = DecisionTask(Cut(0, 99, above=False, tolerance=9), (1,), expose_all_functionals(1), fnr=0.05, fpr=0.1)
     >>> round(decide_at_close(Progressive(), few).worst_case_epsilon, 2)
     0.4
     """

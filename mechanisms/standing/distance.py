@@ -18,11 +18,11 @@ from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Cut, Formula, Integers, list_literals
 from mechanisms.protocol import DecisionTask, Epsilons, Noise, Unachievable
 from mechanisms.published.sparse_vector import choose_weights, compute_signed_distance
-from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
+from mechanisms.standing.alarms import StandingAlarms, calibrate_standing_alarms
 from mechanisms.standing.sealed import compute_digest
 from mechanisms.standing.standing_protocol import LookResult
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class StandingDistance:
         return self.alarm.fpr
 
     @property
-    def regime(self) -> Regime:
+    def distance_regime(self) -> Regime:
         """The way in which one privacy unit changes the distance."""
         (regime,) = self.alarm.task.regimes
         return regime
@@ -69,16 +69,16 @@ class StandingDistance:
         """Take a look as `Standing.take_look`. The state keeps only totals of the distance, not the values."""
         if values.ndim != 2 or len(values) != len(self.task.sensitivities):
             raise ValueError("a look has a value of each functional for each key")
-        lone = _find_lone(self.task.formula)
+        lone = _find_only_literal(self.task.formula)
         if lone is None:
             distance = compute_signed_distance(self.task.formula, values, weights=self.functional_weights)
         else:
             distance = values[lone.functional] if lone.above else -values[lone.functional]
         return self.alarm.take_look(state, distance[np.newaxis, :], look=look, noise=noise)
 
-    def compute_spent(self, state: bytes) -> Epsilons:
-        """Return `Standing.compute_spent`."""
-        return self.alarm.compute_spent(state)
+    def compute_spent_losses(self, state: bytes) -> Epsilons:
+        """Return `Standing.compute_spent_losses`."""
+        return self.alarm.compute_spent_losses(state)
 
 
 def calibrate_distance(task: StandingTask) -> StandingDistance:
@@ -91,7 +91,7 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
 
     >>> from mechanisms.formula import AllOf
     >>> many, few = (Cut(0, 400, above=above, tolerance=39) for above in (True, False))
-    >>> known = {"sensitivities": (1,), "exposures": expose_all_at_once(1), "least_values": (0,), "monotone": False}
+    >>> known = {"sensitivities": (1,), "exposures": expose_all_functionals(1), "least_values": (0,), "monotone": False}
     >>> def price(formula: Formula, regime: Regime) -> float:
     ...     task = StandingTask(formula, regimes=(regime,), looks=24, fnr=0.05, fpr=0.1, **known)
     ...     return round(calibrate_distance(task).worst_case_epsilon * 40, 3)
@@ -106,7 +106,7 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
     within = min(scale[literal.functional] * literal.tolerance for literal in literals)
     watched = Cut(0, certain - 1, above=True, tolerance=within + certain - 1)
     sensitivity = max(scale[one.functional] * task.sensitivities[one.functional] for one in literals)
-    lone = _find_lone(task.formula)
+    lone = _find_only_literal(task.formula)
     if lone is not None:
         watched = Cut(0, lone.cut if lone.above else -lone.cut - 1, above=True, tolerance=lone.tolerance)
         sensitivity = task.sensitivities[lone.functional]
@@ -114,13 +114,13 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
         task,
         formula=watched,
         sensitivities=(sensitivity,),
-        exposures=expose_all_at_once(1),
+        exposures=expose_all_functionals(1),
         regimes=(find_distance_regime(task),),
         least_values=(None,),
         monotone=True,
     )
     try:
-        alarm = calibrate_standing(alone)
+        alarm = calibrate_standing_alarms(alone)
     except Unachievable as refusal:
         raise Unachievable(refusal.reason) from refusal  # of no functional alone
     return StandingDistance(
@@ -141,26 +141,26 @@ def find_distance_regime(task: StandingTask) -> Regime:
     regimes = {task.regimes[literal.functional] for literal in list_literals(task.formula)}
     if Regime.SLIDING in regimes:
         raise Unachievable("the distance of a condition is watched in windows that do not slide")
-    if _find_lone(task.formula) is not None:
+    if _find_only_literal(task.formula) is not None:
         return regimes.pop()
     if Regime.SIGNED in regimes or len({literal.above for literal in list_literals(task.formula)}) > 1:
         return Regime.SIGNED
     return Regime.COMING_AND_GOING
 
 
-def list_early(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, ...]:
+def list_early_mechanisms(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, ...]:
     """Return the mechanisms that alert before a window closes under the contract, the cheapest first.
 
     If `monotone`, an alarm for each threshold, and, of several in windows that do not slide, one for the whole formula,
     which is cheaper where one unit moves all of them; else that alone.
 
     Raises:
-        Unachievable: none keeps the contract; as `calibrate_standing`, `calibrate_distance`.
+        Unachievable: none keeps the contract; as `calibrate_standing_alarms`, `calibrate_distance`.
 
     >>> from mechanisms.formula import AllOf
-    >>> known = {"exposures": expose_all_at_once(2), "regimes": (Regime.GROWING,) * 2, "least_values": (0, 0)}
+    >>> known = {"exposures": expose_all_functionals(2), "regimes": (Regime.GROWING,) * 2, "least_values": (0, 0)}
     >>> both = AllOf(tuple(Cut(functional, 400, above=True, tolerance=39) for functional in (0, 1)))
-    >>> ways = list_early(StandingTask(both, (1, 1), looks=24, fnr=0.05, fpr=0.1, **known))
+    >>> ways = list_early_mechanisms(StandingTask(both, (1, 1), looks=24, fnr=0.05, fpr=0.1, **known))
     >>> [(type(one).__name__, round(one.worst_case_epsilon * 40, 2)) for one in ways]
     [('StandingDistance', 12.74), ('StandingAlarms', 15.57)]
     """
@@ -168,10 +168,10 @@ def list_early(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, .
         return (calibrate_distance(task),)
     places = {(literal.functional, literal.cut) for literal in list_literals(task.formula)}
     if len(places) < 2 or any(task.regimes[functional] is Regime.SLIDING for functional, _ in places):
-        return (calibrate_standing(task),)
+        return (calibrate_standing_alarms(task),)
     found: list[StandingAlarms | StandingDistance] = []
     refusals = []
-    for calibrate in (calibrate_standing, calibrate_distance):
+    for calibrate in (calibrate_standing_alarms, calibrate_distance):
         try:
             found.append(calibrate(task))
         except Unachievable as refusal:
@@ -181,16 +181,16 @@ def list_early(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, .
     return tuple(sorted(found, key=lambda one: one.worst_case_epsilon))
 
 
-def calibrate_early(task: StandingTask) -> StandingAlarms | StandingDistance:
-    """Return the cheapest of `list_early`.
+def calibrate_cheapest_early(task: StandingTask) -> StandingAlarms | StandingDistance:
+    """Return the cheapest of `list_early_mechanisms`.
 
     Raises:
-        Unachievable: as `list_early`.
+        Unachievable: as `list_early_mechanisms`.
     """
-    return list_early(task)[0]
+    return list_early_mechanisms(task)[0]
 
 
-def _find_lone(formula: Formula) -> Cut | None:
+def _find_only_literal(formula: Formula) -> Cut | None:
     """Return the formula's only literal, if nothing else is in it."""
     while not isinstance(formula, Cut):
         if len(formula.children) != 1:

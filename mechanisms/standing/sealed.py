@@ -29,17 +29,17 @@ def compute_digest(calibration: object) -> bytes:
     return hashlib.sha256(repr(calibration).encode()).digest()[:_DIGEST_BYTES]
 
 
-def seal(body: bytes, *, digest: bytes) -> bytes:
-    """Wrap a state in bytes: version, digest of its calibration, body and checksum. `unseal` checks them.
+def seal_state(body: bytes, *, digest: bytes) -> bytes:
+    """Wrap a state in bytes: version, digest of its calibration, body and checksum. `unseal_state` checks them.
 
-    >>> bytes(unseal(seal(b"state", digest=b"whose"), digest=b"whose").take(5))
+    >>> bytes(unseal_state(seal_state(b"state", digest=b"whose"), digest=b"whose").read_bytes(5))
     b'state'
     """
     sealed = _VERSION + digest + body
     return sealed + zlib.crc32(sealed).to_bytes(_CHECK_BYTES, "little")
 
 
-def unseal(state: bytes, *, digest: bytes) -> "StateReader":
+def unseal_state(state: bytes, *, digest: bytes) -> "StateReader":
     """Check a sealed state and return a reader of its body.
 
     Raises:
@@ -65,7 +65,7 @@ class StateReader:
     body: memoryview
     position: int
 
-    def take(self, size: int) -> memoryview:
+    def read_bytes(self, size: int) -> memoryview:
         """Return the next `size` bytes."""
         begin, self.position = self.position, self.position + size
         if self.position > len(self.body):
@@ -74,15 +74,15 @@ class StateReader:
 
     def take_number(self) -> int:
         """Read a number that `write_number` encoded."""
-        return int.from_bytes(self.take(_NUMBER_BYTES), "little")
+        return int.from_bytes(self.read_bytes(_NUMBER_BYTES), "little")
 
     def take_array(self, size: int, kind: np.dtype[np.generic]) -> Integers:
         """Read `size` whole numbers of a numpy type."""
-        return np.frombuffer(self.take(size * kind.itemsize), dtype=kind).astype(np.int64)
+        return np.frombuffer(self.read_bytes(size * kind.itemsize), dtype=kind).astype(np.int64)
 
     def take_integers(self, size: int, width: int) -> list[int]:
         """Read `size` whole numbers of `width` bytes each."""
-        body = bytes(self.take(size * width))
+        body = bytes(self.read_bytes(size * width))
         return [
             int.from_bytes(body[begin : begin + width], "little") for begin in range(0, size * width, max(1, width))
         ]

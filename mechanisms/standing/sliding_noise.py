@@ -25,7 +25,7 @@ from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.keyhole.contract import OneShotKind, list_task_tolerances, meet_contract
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Unachievable
-from mechanisms.standing.sealed import compute_digest, seal, unseal, write_number
+from mechanisms.standing.sealed import compute_digest, seal_state, unseal_state, write_number
 from mechanisms.standing.standing_protocol import LookResult
 from mechanisms.standing.window_noise import STORED, NoiseShape, find_edges, find_tails, shape_window
 
@@ -115,7 +115,7 @@ class SlidingNoise:
         if not before.last_look < look <= self.looks:
             raise ValueError("a window's looks are made in order, and no more than it was calibrated for")
         drawn = self._extend_noise(before, look, noise)
-        noisy = values + self._add_up(drawn, look)
+        noisy = values + self._sum_window_noise(drawn, look)
         tests = self.calibration.tests
 
         def test_literal(literal: Cut) -> Booleans:
@@ -126,8 +126,8 @@ class SlidingNoise:
         held = evaluate_formula(self.calibration.task.formula, test_literal, keys=keys)
         return LookResult(state=self._write(replace(drawn, last_look=look)), alerted=held)
 
-    def compute_spent(self, state: bytes) -> Epsilons:
-        """Return `Standing.compute_spent`: all of the loss from the first look on."""
+    def compute_spent_losses(self, state: bytes) -> Epsilons:
+        """Return `Standing.compute_spent_losses`: all of the loss from the first look on."""
         drawn = self._read(state)
         return np.full(drawn.ticks.shape[2], self.worst_case_epsilon if drawn.last_look else 0.0)
 
@@ -161,7 +161,7 @@ class SlidingNoise:
                 found[functional] = flat.reshape(size, keys)
         return found
 
-    def _add_up(self, drawn: "_DrawnNoise", look: int) -> Integers:
+    def _sum_window_noise(self, drawn: "_DrawnNoise", look: int) -> Integers:
         """Return the noise of a look's window. Noise of ticks outside of the window is subtracted from its blocks."""
         edges = find_edges(self.shape, look - 1)
         signs = np.zeros(drawn.ticks.shape[1], dtype=np.int64)
@@ -174,10 +174,10 @@ class SlidingNoise:
     def _write(self, drawn: "_DrawnNoise") -> bytes:
         parts = [write_number(number) for number in (drawn.ticks.shape[2], drawn.last_look)]
         parts += [noise.astype(STORED).tobytes() for noise in (drawn.ticks, drawn.blocks)]
-        return seal(b"".join(parts), digest=self.digest)
+        return seal_state(b"".join(parts), digest=self.digest)
 
     def _read(self, state: bytes) -> "_DrawnNoise":
-        reader = unseal(state, digest=self.digest)
+        reader = unseal_state(state, digest=self.digest)
         keys, last_look = reader.take_number(), reader.take_number()
         first_tick, end_tick, first_block, end_block = self._find_span(max(1, last_look))
         functionals, found = len(self.calibration.tests), []
@@ -213,8 +213,8 @@ def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> Sliding
     Raises:
         Unachievable: rates or tolerances beyond what the noise can keep; predicates.
 
-    >>> from mechanisms.threshold.joint_loss import expose_all_at_once
-    >>> many = DecisionTask(Cut(0, 900, above=True, tolerance=199), (1,), expose_all_at_once(1), fnr=0.05, fpr=0.1)
+    >>> from mechanisms.threshold.joint_loss import expose_all_functionals
+    >>> many = DecisionTask(Cut(0, 900, above=True, tolerance=199), (1,), expose_all_functionals(1), fnr=0.05, fpr=0.1)
     >>> round(calibrate_sliding(many, window=24, looks=1000).worst_case_epsilon * 200, 1)
     20.2
     """
@@ -242,8 +242,12 @@ def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> Sliding
         loss=find_loss,
         calibrate=calibrate,
         is_tied=False,
-        bound_missed=lambda test, distance: find_tails(shape, test.rate).bound_reach_chance(test.shift + distance),
-        bound_wrong=lambda test, distance: find_tails(shape, test.rate).bound_reach_chance(1 - test.shift - distance),
+        bound_false_reject=lambda test, distance: find_tails(shape, test.rate).bound_reach_chance(
+            test.shift + distance
+        ),
+        bound_false_accept=lambda test, distance: find_tails(shape, test.rate).bound_reach_chance(
+            1 - test.shift - distance
+        ),
     )
     calibration = meet_contract("sliding_noise", task, kind)
     return SlidingNoise(

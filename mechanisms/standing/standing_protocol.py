@@ -54,5 +54,5 @@ class Standing(Protocol):
             ValueError: a state or values of another number of keys, or a look that is not after the last one.
         """
 
-    def compute_spent(self, state: bytes) -> Epsilons:
+    def compute_spent_losses(self, state: bytes) -> Epsilons:
         """Return the loss of each key's window up to this state, rounded up, shape (keys,)."""

@@ -18,7 +18,7 @@ import numpy as np
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Integers, evaluate_formula, list_literals
 from mechanisms.protocol import Epsilons, Noise, Unachievable
-from mechanisms.standing.sealed import StateReader, compute_digest, seal, unseal, write_number
+from mechanisms.standing.sealed import StateReader, compute_digest, seal_state, unseal_state, write_number
 from mechanisms.standing.standing_protocol import LookResult
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.streams.binary_tree import BinaryTree
@@ -31,7 +31,7 @@ from mechanisms.streams.stream_names import HIERARCHIES, SMOOTHERS, SUMMING, WAT
 from mechanisms.streams.tick_laplace import BackwardSmoothing, TickLaplace
 from mechanisms.streams.window_sum import WindowGroups, WindowSumSmoother
 from mechanisms.streams.zeros import Zeros
-from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_functionals
 from mechanisms.threshold.one_shot import round_up_to_float
 
 NO_BOUND = "No bound on missed or wrong: the estimates that are compared with the thresholds promise no accuracy."
@@ -163,8 +163,8 @@ class StandingStream:
         stage = _WindowState(last_look=look, alerted_at=alerted_at, watched=tuple(after))
         return LookResult(state=self._write(stage), alerted=alerted_at > 0)
 
-    def compute_spent(self, state: bytes) -> Epsilons:
-        """Return `Standing.compute_spent`: all of the loss from the first look on."""
+    def compute_spent_losses(self, state: bytes) -> Epsilons:
+        """Return `Standing.compute_spent_losses`: all of the loss from the first look on."""
         stage = self._read(state)
         return np.full(stage.alerted_at.size, self.worst_case_epsilon if stage.last_look else 0.0)
 
@@ -177,13 +177,13 @@ class StandingStream:
             numbers = [to_integers(state) for state in watched.states]
             parts += [np.array([len(own) for own in numbers], dtype=_SHORT).tobytes()]
             parts += [np.array([number for own in numbers for number in own], dtype=_LONG).tobytes()]
-        return seal(b"".join(parts), digest=self.digest)
+        return seal_state(b"".join(parts), digest=self.digest)
 
     def _read(self, state: bytes) -> "_WindowState":
-        reader = unseal(state, digest=self.digest)
+        reader = unseal_state(state, digest=self.digest)
         keys, last_look = reader.take_number(), reader.take_number()
         alerted_at = reader.take_array(keys, _SHORT)
-        watched = tuple(_read_watched(reader, keys, type(stream.start())) for stream in self.streams)
+        watched = tuple(_read_watched_functional(reader, keys, type(stream.start())) for stream in self.streams)
         reader.check_end()
         if last_look > self.task.looks or alerted_at.max(initial=0) > last_look:
             raise ValueError("the states of a window do not belong together")
@@ -205,7 +205,7 @@ def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> Stan
 
     >>> from mechanisms.formula import Cut
     >>> many = Cut(0, 400, above=True, tolerance=40)
-    >>> task = StandingTask(many, (1,), expose_all_at_once(1), (Regime.GROWING,), (0,), looks=24, fnr=0.05, fpr=0.1)
+    >>> task = StandingTask(many, (1,), expose_all_functionals(1), (Regime.GROWING,), (0,), looks=24, fnr=0.05, fpr=0.1)
     >>> found = watch_by_stream(task, name="pegasus", epsilon=Fraction(1, 2))
     >>> found.worst_case_epsilon, found.fnr, found.fpr
     (0.5, None, None)
@@ -222,7 +222,7 @@ def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> Stan
     for functional, stream in zip(used, streams, strict=True):
         losses[functional] = stream.epsilon * _count_most_changes(task.regimes[functional], task.looks)
     growing = all(task.regimes[functional] is Regime.GROWING for functional in used)
-    exposures = task.exposures if growing else expose_all_at_once(len(losses))
+    exposures = task.exposures if growing else expose_all_functionals(len(losses))
     return StandingStream(
         task=task,
         name=name,
@@ -263,7 +263,7 @@ class _WindowState:
     watched: tuple[_WatchedFunctional, ...]
 
 
-def _read_watched(reader: StateReader, keys: int, kind: type[Any]) -> _WatchedFunctional:
+def _read_watched_functional(reader: StateReader, keys: int, kind: type[Any]) -> _WatchedFunctional:
     values, estimates = reader.take_array(keys, _LONG), reader.take_array(keys, _LONG)
     lengths = reader.take_array(keys, _SHORT).tolist()
     numbers = reader.take_array(sum(lengths), _LONG).tolist()

@@ -84,7 +84,7 @@ def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
         )
     plain = NoiseShape(window_looks=window, block_ticks=block, loss_share_of_ticks=Fraction(1, 2), term_counts=())
     sums = {_count_terms(find_edges(plain, tick)) for tick in range(block)}
-    terms = tuple(sorted(own for own in sums if not any(own != other and _covers(other, own) for other in sums)))
+    terms = tuple(sorted(own for own in sums if not any(own != other and _covers_edges(other, own) for other in sums)))
     ticks, blocks = terms[-1]
     on_ticks, on_blocks = np.cbrt(max(ticks, 1)), np.cbrt(max(blocks, 1))
     part = Fraction(round(float(on_ticks / (on_ticks + on_blocks)) * _PARTS), _PARTS)
@@ -107,7 +107,7 @@ def _count_terms(edges: Edges) -> tuple[int, int]:
     return len(edges.ticks), edges.last - edges.first
 
 
-def _covers(other: tuple[int, int], own: tuple[int, int]) -> bool:
+def _covers_edges(other: tuple[int, int], own: tuple[int, int]) -> bool:
     return other[0] >= own[0] and other[1] >= own[1]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from mechanisms.alarm.run import FIRST_DIGITS, FURTHER_DIGITS, AlarmState
 from mechanisms.formula import Booleans, Integers
-from mechanisms.standing.sealed import StateReader, seal, unseal, write_number
+from mechanisms.standing.sealed import StateReader, seal_state, unseal_state, write_number
 
 _LOOK = np.dtype("<u4")
 _STEPS = np.dtype("<i8")
@@ -47,7 +47,7 @@ class AlarmWindow:
     rungs: tuple[RungState, ...]
     is_over: bool
 
-    def find_watched(self, rung: RungState) -> Booleans:
+    def find_watched_keys(self, rung: RungState) -> Booleans:
         """Return True for each key that a rung still watches."""
         return find_watched_keys(self.alerted_at, rung.rang_at, is_over=self.is_over)
 
@@ -66,8 +66,8 @@ def write_window(state: AlarmWindow, *, digest: bytes) -> bytes:
     ]
     for rung in state.rungs:
         parts.append(rung.rang_at.astype(_LOOK).tobytes())
-        parts += _write_watched(rung.watched)
-    return seal(b"".join(parts), digest=digest)
+        parts += _write_watched_states(rung.watched)
+    return seal_state(b"".join(parts), digest=digest)
 
 
 def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmWindow:
@@ -76,7 +76,7 @@ def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmW
     Raises:
         ValueError: the bytes are no such state, or belong to another calibration.
     """
-    reader = unseal(body, digest=digest)
+    reader = unseal_state(body, digest=digest)
     keys, last_look = reader.take_number(), reader.take_number()
     alerted_at = reader.take_array(keys, _LOOK)
     over = last_look == looks
@@ -84,7 +84,7 @@ def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmW
     for _ in range(rungs):
         rang_at = reader.take_array(keys, _LOOK)
         watched = int(np.count_nonzero(find_watched_keys(alerted_at, rang_at, is_over=over)))
-        found.append(RungState(rang_at=rang_at, watched=_read_watched(reader, watched, last_look)))
+        found.append(RungState(rang_at=rang_at, watched=_read_watched_states(reader, watched, last_look)))
     latest = max((int(times.max(initial=0)) for times in (alerted_at, *(rung.rang_at for rung in found))), default=0)
     reader.check_end()
     if not latest <= last_look <= looks:
@@ -92,7 +92,7 @@ def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmW
     return AlarmWindow(last_look=last_look, alerted_at=alerted_at, rungs=tuple(found), is_over=over)
 
 
-def _write_watched(states: Sequence[AlarmState]) -> list[bytes]:
+def _write_watched_states(states: Sequence[AlarmState]) -> list[bytes]:
     """Encode the states of the keys that a rung watches, column by column."""
     if not states:
         return []
@@ -108,7 +108,7 @@ def _write_watched(states: Sequence[AlarmState]) -> list[bytes]:
     ]
 
 
-def _read_watched(reader: StateReader, watched: int, last_look: int) -> tuple[AlarmState, ...]:
+def _read_watched_states(reader: StateReader, watched: int, last_look: int) -> tuple[AlarmState, ...]:
     if not watched:
         return ()
     extended = reader.take_array(watched, _EXTENDED)

@@ -101,7 +101,7 @@ class Pruning:
     shares: Integers
 
 
-def prune_below_small(hierarchy: Hierarchy, small: Booleans) -> Pruning:
+def prune_parts_of_small(hierarchy: Hierarchy, small: Booleans) -> Pruning:
     """Prune all aggregations that are contained in a small one.
 
     An aggregation that is not pruned keeps its own level's loss. If it is small or has no parts, it also gets the loss

@@ -31,7 +31,7 @@ from mechanisms.formula import Booleans, Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise
 from mechanisms.streams.grouper import THETA_FACTOR
-from mechanisms.streams.hierarchy import Hierarchy, HierarchyTick, Pruning, prune_below_small
+from mechanisms.streams.hierarchy import Hierarchy, HierarchyTick, Pruning, prune_parts_of_small
 from mechanisms.streams.hs_pegasus import HierarchyState
 from mechanisms.streams.pegasus import GROUPER_SHARE, Pegasus
 from mechanisms.streams.perturber import add_noise
@@ -156,11 +156,13 @@ class PhsPegasus:
     ) -> HierarchyTick[HierarchyState]:
         """Advance one tick: prune, then run PeGaSus on the rest."""
         aggregates = self.hierarchy.aggregate(counts)
-        small = find_small(self.hierarchy, aggregates, rate=self.prune_rate, prune_below=self.prune_below, noise=noise)
-        return self.pruned.advance(states, aggregates, prune_below_small(self.hierarchy, small), noise=noise)
+        small = find_small_aggregations(
+            self.hierarchy, aggregates, rate=self.prune_rate, prune_below=self.prune_below, noise=noise
+        )
+        return self.pruned.advance(states, aggregates, prune_parts_of_small(self.hierarchy, small), noise=noise)
 
 
-def find_small(
+def find_small_aggregations(
     hierarchy: Hierarchy, aggregates: Integers, *, rate: Fraction, prune_below: int, noise: Noise
 ) -> Booleans:
     """Make PRUNE's comparisons, corrected.
@@ -232,7 +234,7 @@ class PhsPegasusFree:
 
         The new estimates prune for the next tick.
         """
-        pruning = prune_below_small(self.hierarchy, np.array([state.are_small for state in states], dtype=np.bool_))
+        pruning = prune_parts_of_small(self.hierarchy, np.array([state.are_small for state in states], dtype=np.bool_))
         aggregates = self.hierarchy.aggregate(counts)
         tick = self.pruned.advance([state.nodes for state in states], aggregates, pruning, noise=noise)
         after = tuple(

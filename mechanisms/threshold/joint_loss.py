@@ -15,31 +15,31 @@ from mechanisms.threshold.one_shot import round_up_to_float
 _ULP = 2.0**-52  # a float's relative spacing: what each addition may lose
 
 
-def expose_all_at_once(functionals: int) -> tuple[Exposure, ...]:
+def expose_all_functionals(functionals: int) -> tuple[Exposure, ...]:
     """Return one exposure in which one unit changes every functional in full: the plain sum.
 
-    >>> compute_joint_loss([Fraction(1, 2), Fraction(1, 4)], expose_all_at_once(2))
+    >>> compute_joint_loss([Fraction(1, 2), Fraction(1, 4)], expose_all_functionals(2))
     Fraction(3, 4)
     """
     return ((Fraction(1),) * functionals,)
 
 
-def expose_sets_at_once(sets: Iterable[Iterable[int]], *, functionals: int) -> tuple[Exposure, ...]:
+def expose_functional_sets(sets: Iterable[Iterable[int]], *, functionals: int) -> tuple[Exposure, ...]:
     """Return an exposure for each set of functionals that one unit can change at once, each of them in full.
 
-    >>> [[int(part) for part in one] for one in expose_sets_at_once([[0, 1], [2]], functionals=3)]
+    >>> [[int(part) for part in one] for one in expose_functional_sets([[0, 1], [2]], functionals=3)]
     [[1, 1, 0], [0, 0, 1]]
     """
     return tuple(tuple(Fraction(f in group) for f in range(functionals)) for group in map(frozenset, sets))
 
 
-def drop_dominated(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
+def drop_dominated_exposures(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
     """Return the exposures without those that another one covers in every part, the largest first.
 
     Guarantee: for all epsilons >= 0 the joint loss is the same.
 
     >>> half = Fraction(1, 2)
-    >>> drop_dominated([(Fraction(1), Fraction(0)), (Fraction(1), half)]) == ((Fraction(1), half),)
+    >>> drop_dominated_exposures([(Fraction(1), Fraction(0)), (Fraction(1), half)]) == ((Fraction(1), half),)
     True
     """
     kept: list[Exposure] = []
@@ -57,12 +57,12 @@ def compute_joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposur
 
     A unit that counts either for the first two functionals or for the third costs the larger of 3/4 and 1, not 7/4:
 
-    >>> exposures = expose_sets_at_once([[0, 1], [2]], functionals=3)
+    >>> exposures = expose_functional_sets([[0, 1], [2]], functionals=3)
     >>> compute_joint_loss([Fraction(1, 2), Fraction(1, 4), Fraction(1)], exposures)
     Fraction(1, 1)
     """
     known = tuple(exposures)
-    check_covered((f for f, epsilon in enumerate(epsilons) if epsilon > 0), known)
+    check_functionals_exposed((f for f, epsilon in enumerate(epsilons) if epsilon > 0), known)
     return max(
         (sum((part * loss for part, loss in zip(one, epsilons, strict=True)), start=Fraction(0)) for one in known),
         default=Fraction(0),
@@ -102,7 +102,7 @@ def list_sum_rates(calibration: Calibration) -> tuple[Fraction, ...]:
     return tuple(rates)
 
 
-def check_covered(functionals: Iterable[int], exposures: Sequence[Exposure]) -> None:
+def check_functionals_exposed(functionals: Iterable[int], exposures: Sequence[Exposure]) -> None:
     """Raise ValueError if a functional has no positive part in any exposure."""
     if any(not any(exposure[functional] > 0 for exposure in exposures) for functional in functionals):
         raise ValueError("every functional must be in an exposure of what one unit changes at once")

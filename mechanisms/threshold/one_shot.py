@@ -206,7 +206,7 @@ def calibrate_at_rate(*, rate: Fraction, tolerance: int, fnr: float, fpr: float)
         rate: within the sampler's range, exact as a float.
         tolerance, fnr, fpr: as for `calibrate_test`.
     """
-    shift, tie = _find_cut_off(float(rate), fnr * _SAFETY)
+    shift, tie = _find_boundary(float(rate), fnr * _SAFETY)
     missed, wrong = (
         _compute_rejection(float(rate), shift, tie, 1),
         _compute_acceptance(float(rate), shift, tie, -tolerance),
@@ -225,7 +225,7 @@ def _round_rate(*, least: float, tolerance: int, fnr: float, fpr: float) -> tupl
         rate = round_rate_up(floor * (1.0 + 2.0 ** (widening - _RATE_BITS)))
         if rate > GREATEST_RATE:
             break
-        shift, tie = _find_cut_off(float(rate), fnr * _SAFETY)
+        shift, tie = _find_boundary(float(rate), fnr * _SAFETY)
         missed = _compute_rejection(float(rate), shift, tie, 1)
         wrong = _compute_acceptance(float(rate), shift, tie, -tolerance)
         if missed <= fnr * _SAFETY * (1.0 + 1e-13) and wrong <= fpr * _SAFETY:
@@ -233,7 +233,7 @@ def _round_rate(*, least: float, tolerance: int, fnr: float, fpr: float) -> tupl
     raise Unachievable("error rates this small at this tolerance need more noise levels than can be drawn exactly")
 
 
-def _find_cut_off(rate: float, fnr: float) -> tuple[int, Fraction]:
+def _find_boundary(rate: float, fnr: float) -> tuple[int, Fraction]:
     """Return the boundary whose false-negative rate at distance one is as close below `fnr` as a 32-bit tie allows.
 
     At distance one the boundary is at `K = q = -shift - 1`; `P(K < q) <= fnr < P(K <= q)`.

@@ -39,8 +39,9 @@ _GUESSES = 3  # of the boundary by how its tail falls, before it is bracketed
 _COMPARED = 1.1  # times the cheaper one's optimum: early looks cost at most `_SURCHARGE` of either
 _SURCHARGE = 0.05  # of the last rate: what early looks may cost where the contract is loose
 PROMISED = 1.0 - 0.5 * MARGIN
-"""Of each share, what `bound_missed` and `bound_wrong` say at most: the margin left covers what sums of shares lose to
-rounding."""
+"""The largest part of a share that `bound_false_reject` and `bound_false_accept` may reach.
+
+The rest covers the rounding of sums of shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,8 @@ def calibrate_three_zone(
 
     Guarantee: both hold over all looks together, for true values beyond by monotonicity; a value whose literal is
     decided at a look of rate `r` has lost `r * sensitivity` (block form: `r`). One-sided, the crossing probabilities
-    are exact; two-sided, they are bounded by the sum of the looks' tails, so that `bound_missed` and `bound_wrong` are
-    convex in the distance.
+    are exact; two-sided, they are bounded by the sum of the looks' tails, so that `bound_false_reject` and
+    `bound_false_accept` are convex in the distance.
 
     Parameters:
         sensitivity, tolerance: integer units, >= 1 and >= 0.
@@ -347,7 +348,7 @@ def _try_zones(
     rejected = cache(lambda value: crossing.compute_last_at_most(value, 1))
     early = sum(crossing.list_early_rejections(1))
     limit = fnr * (1.0 - MARGIN) - early
-    boundary = _find_first_above(
+    boundary = _find_first_exceeding(
         limit, rejected, low=zones[-1].low - 1, high=zones[-1].high, near=-union.shift, rate=float(rate)
     )
     if boundary is None:
@@ -366,7 +367,7 @@ def _try_zones(
     )
 
 
-def _find_first_above(
+def _find_first_exceeding(
     limit: float, below: Callable[[int], float], *, low: int, high: int, near: int, rate: float
 ) -> int | None:
     """Return the least value in `(low, high]` at which `below`, which rises, exceeds the limit, or `high` if none does.
@@ -429,7 +430,7 @@ def _compute_acceptance(crossing: Crossing, test: FunctionalTest, distance: int)
     return sum(crossing.list_early_acceptances(distance)) + last
 
 
-def bound_missed(test: FunctionalTest, distance: int) -> float:
+def bound_false_reject(test: FunctionalTest, distance: int) -> float:
     """Return a bound on the probability that the literal is decided false at a distance, convex from distance one."""
     if test.beside is not None:
         fine = test.beside.scale * distance
@@ -443,7 +444,7 @@ def bound_missed(test: FunctionalTest, distance: int) -> float:
     return min(total, PROMISED * test.fnr) if distance >= 1 else min(total, 1.0)
 
 
-def bound_wrong(test: FunctionalTest, distance: int) -> float:
+def bound_false_accept(test: FunctionalTest, distance: int) -> float:
     """Return a bound on the probability that the literal is decided true at a distance, convex below `-tolerance`."""
     if test.beside is not None:
         fine = test.beside.scale * distance

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from mechanisms.keyhole.common_sums import list_look_parts
-from mechanisms.keyhole.one_shot import Keyhole, price_cheaper_alone
+from mechanisms.keyhole.one_shot import Keyhole, list_cheaper_block_prices
 from mechanisms.protocol import FunctionalTest
 from planner.explain.cost_breakdown import (
     JointCost,
@@ -200,7 +200,7 @@ def _write_notes(plan: Plan, functional: Functional, test: FunctionalTest) -> It
 
 def _compute_separate_costs(plan: Plan) -> Mapping[int, float]:
     """Return the cost of a functional if each of its thresholds had noise of its own, where that is less."""
-    return price_cheaper_alone(plan.calibration) if plan.calibration.mechanism == Keyhole.name else {}
+    return list_cheaper_block_prices(plan.calibration) if plan.calibration.mechanism == Keyhole.name else {}
 
 
 def _name_unit(plan: Plan) -> Mapping[str, str]:

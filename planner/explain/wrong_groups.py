@@ -12,7 +12,7 @@ from mechanisms.formula import Cut, list_literals
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
-from mechanisms.threshold.three_zone import bound_wrong
+from mechanisms.threshold.three_zone import bound_false_accept
 from planner.question.plan import Minimised, Plan
 from planner.question.question import NEAR_EMPTY
 
@@ -72,7 +72,7 @@ def _compute_chance_beyond(plan: Plan, tolerances: int) -> float | None:
     tests = plan.calibration.tests
     return max(
         (
-            sum(bound_wrong(tests[cut.functional], -tolerances * cut.tolerance) for cut in clause)
+            sum(bound_false_accept(tests[cut.functional], -tolerances * cut.tolerance) for cut in clause)
             for one in plan.canonical
             for clause in one.clauses
         ),
@@ -131,7 +131,10 @@ def _compute_empty_chance(plan: Plan, minimised: Minimised) -> float | None:
         return None
     tests = plan.calibration.tests
     chance = min(
-        (sum(bound_wrong(tests[cut.functional], _measure_distance(cut)) for cut in clause) for clause in clauses),
+        (
+            sum(bound_false_accept(tests[cut.functional], _measure_distance(cut)) for cut in clause)
+            for clause in clauses
+        ),
         default=1.0,
     )
     return None if min(chance, 1.0) <= plan.question.accuracy.fpr else min(chance, 1.0)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mechanisms.protocol import Exposure
-from mechanisms.threshold.joint_loss import drop_dominated, expose_sets_at_once
+from mechanisms.threshold.joint_loss import drop_dominated_exposures, expose_functional_sets
 from planner.functionals.functional import find_grid
 from planner.functionals.row_corners import list_row_corners
 from planner.question.condition import And, Condition, IsNull, Not, find_columns, join_all, join_any
@@ -62,15 +62,15 @@ class JointSensitivity:
         if self.is_split_over_rows:
             full |= in_blocks
         if self.corners is None:
-            sets = expose_sets_at_once([one | full for one in self.affected_sets], functionals=self.functionals)
-            return drop_dominated(sets) if self.is_split_over_rows and in_blocks else sets
+            sets = expose_functional_sets([one | full for one in self.affected_sets], functionals=self.functionals)
+            return drop_dominated_exposures(sets) if self.is_split_over_rows and in_blocks else sets
         found: list[Exposure] = [tuple(Fraction(index in full) for index in range(self.functionals))]
         for parts, moved in self.corners:
             whole = full | (moved & in_blocks)
             found.append(tuple(Fraction(1) if index in whole else part for index, part in enumerate(parts)))
         unmoved = [index for index in range(self.functionals) if not any(parts[index] for parts in found)]
-        return drop_dominated(
-            (*found, *expose_sets_at_once([[index] for index in unmoved], functionals=self.functionals))
+        return drop_dominated_exposures(
+            (*found, *expose_functional_sets([[index] for index in unmoved], functionals=self.functionals))
         )
 
     def find_free_blocks(self, among: frozenset[int]) -> frozenset[int]:

@@ -168,7 +168,7 @@ def _write_lines(plan: MonitorPlan) -> Iterator[str]:
     seen = "when they arrived" if plan.counts_by_arrival else "the time in them"
     yield f"  Rows count by {plan.time_column}, {seen}{in_time}"
     if isinstance(plan.standing, StandingDistance):
-        yield f"  One alarm watches how far a group is inside the condition, {_DISTANCE[plan.standing.regime]}"
+        yield f"  One alarm watches how far a group is inside the condition, {_DISTANCE[plan.standing.distance_regime]}"
     if isinstance(plan.standing, SlidingNoise):
         yield f"  Each row is in one stretch of {write_duration(windows.every)}, {_write_noise(plan, plan.standing)}"
     whole = isinstance(plan.standing, StandingDistance | SlidingNoise)

@@ -12,7 +12,7 @@ from mechanisms.protocol import Unachievable
 from mechanisms.registry import MECHANISMS
 from mechanisms.standing.alarms import StandingAlarms
 from mechanisms.standing.close import decide_at_close
-from mechanisms.standing.distance import StandingDistance, calibrate_early, list_early
+from mechanisms.standing.distance import StandingDistance, calibrate_cheapest_early, list_early_mechanisms
 from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.one_shot import round_up_to_float
@@ -123,7 +123,7 @@ def _list_plain(
         return (standing,)
     alone = replace(task, progressive=False)
     try:
-        found = list_early(alone)
+        found = list_early_mechanisms(alone)
     except Unachievable:
         return () if monitor.is_stream else (_calibrate(question, alone, monitor),)
     return tuple(sorted(found, key=lambda one: type(one) is not type(standing)))
@@ -131,11 +131,11 @@ def _list_plain(
 
 def _calibrate(question: Question, task: StandingTask, monitor: Monitor) -> Standing:
     try:
-        return calibrate_early(task)
+        return calibrate_cheapest_early(task)
     except Unachievable as refusal:
 
         def calibrate(formula: Formula) -> Standing:
-            return calibrate_early(replace(task, formula=formula))
+            return calibrate_cheapest_early(replace(task, formula=formula))
 
         raise refuse_unreachable(monitor, question, looks=task.looks, refusal=refusal, calibrate=calibrate) from None
 
@@ -170,7 +170,7 @@ def make_standing_task(
 
 def _find_alarm_regimes(standing: Standing, regimes: tuple[Regime, ...]) -> tuple[Regime, ...]:
     """Return how the watched values change: the values themselves, or the distance of the whole condition."""
-    return (standing.regime,) if isinstance(standing, StandingDistance) else regimes
+    return (standing.distance_regime,) if isinstance(standing, StandingDistance) else regimes
 
 
 def _price_ways(
@@ -185,7 +185,7 @@ def _price_ways(
             Way.AFRESH, price_each_look(looks=looks, **rates), clearing_looks=0, regime=None, is_per_look=True
         )
         return (once, afresh) if looks > 1 else (once,), 0
-    worst = max((Regime.GROWING if one is Regime.SLIDING else one for one in regimes), key=lambda one: one.factor)
+    worst = max((Regime.GROWING if one is Regime.SLIDING else one for one in regimes), key=lambda one: one.loss_factor)
     ways = price_ways(
         watched,
         **rates,
@@ -208,7 +208,7 @@ def _price_both(
     both = []
     for one, loss in losses:
         way = Way.ALARM_WHOLE if isinstance(one, StandingDistance) else Way.ALARM_EACH
-        regime = max(_find_alarm_regimes(one, regimes), key=lambda each: each.factor)
+        regime = max(_find_alarm_regimes(one, regimes), key=lambda each: each.loss_factor)
         both.append(replace(alarm, way=way, price=loss / per_price, regime=regime))
     others = (*ways[:taken], *ways[taken + 1 :])
     made = tuple(sorted((*both, *others), key=lambda one: one.price))

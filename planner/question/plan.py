@@ -10,7 +10,7 @@ from mechanisms.formula import Cut, Formula
 from mechanisms.protocol import Calibration, DecisionTask
 from mechanisms.ranking.calibration import RankingCalibration
 from mechanisms.registry import MECHANISMS, price_baselines
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from mechanisms.threshold.one_shot import round_up_to_float
 from planner.catalog.catalog import Value
 from planner.catalog.key_space import KeySpace
@@ -256,6 +256,6 @@ class Plan:
 def _compare_published(
     formula: Formula, sensitivities: tuple[int, ...], *, fnr: float, fpr: float
 ) -> Mapping[str, float]:
-    exposures = expose_all_at_once(len(sensitivities))
+    exposures = expose_all_functionals(len(sensitivities))
     task = DecisionTask(formula=formula, sensitivities=sensitivities, exposures=exposures, fnr=fnr, fpr=fpr)
     return MappingProxyType(price_baselines(task, formula))

@@ -24,7 +24,7 @@ def run_audits(
         processes: how many audits run at a time, each with the system's noise.
         done: called with an audit's subject when it has ended.
     """
-    longest_first = sorted(planned, key=lambda audit: -audit.effort)
+    longest_first = sorted(planned, key=lambda audit: -audit.relative_duration)
     reports: dict[PlannedAudit, AuditReport | None] = {}
     if processes == 1:
         for audit in longest_first:

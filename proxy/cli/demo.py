@@ -100,7 +100,7 @@ def run_demo(*, keep: bool, html: Path | None = None, show_monitor: Callable[[],
     with tempfile.TemporaryDirectory(prefix="keyhole-demo-") as folder:
         console.print("[bold]Keyhole demo[/]: Online Retail (UCI), sale lines of real customers.")
         with time_step(console, "data loaded into DuckDB, public tables pinned"):
-            policy = build.install(Path(folder))
+            policy = build.install_demo(Path(folder))
             checking.check(policy, confirm=False)
             truth = Path(shutil.copyfile(policy.with_name("retail.duckdb"), policy.with_name(f"{TRUTH}.duckdb")))
         _introduce(console, truth)

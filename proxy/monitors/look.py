@@ -108,7 +108,9 @@ class PreparedLook:
             number=due.moment_number,
             at=due.due_at.replace(tzinfo=UTC),
             holder=watched.holder,
-            closing={due.window: places.expand_to_cells(plan.standing.compute_spent(looked.state))} if last else {},
+            closing={due.window: places.expand_to_cells(plan.standing.compute_spent_losses(looked.state))}
+            if last
+            else {},
         )
 
 

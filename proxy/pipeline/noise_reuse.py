@@ -21,7 +21,7 @@ from mechanisms.keyhole.noise_continuation import (
     CONTINUABLE,
     Continuation,
     NoisyParts,
-    decide_in_full,
+    decide_with_all_revealed,
     decide_on_known_values,
     decide_on_refined_paths,
     lay_on_paths,
@@ -243,7 +243,7 @@ def decide_question(
     kept = on_paths is not None or _may_keep_paths(plan)
     if is_drawn_at_once:
         assert on_paths is None, "what is charged in Rényi divergences continues nothing"
-        return decide_in_full(plan.calibration, values, noise=noise, keeps_paths=kept)
+        return decide_with_all_revealed(plan.calibration, values, noise=noise, keeps_paths=kept)
     if on_paths is not None:
         return decide_on_refined_paths(
             on_paths.continuation, values, noise=noise, reads_known_first=not on_paths.claim.limits.separates_analysts

@@ -4,7 +4,7 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Noise, Outcome
-from mechanisms.ranking.run import Ranking, number_within, rank_keys
+from mechanisms.ranking.run import Ranking, number_within_partition, rank_keys
 from planner.question.plan import Plan
 from planner.rankings.mean_scores import compute_scores
 
@@ -35,7 +35,7 @@ def rank_without_data(plan: Plan, passed: Booleans) -> Ranking | None:
     members, partition = np.flatnonzero(passed), _find_partitions(plan)
     within = np.zeros(members.size, dtype=np.int64) if partition is None else partition[members]
     order = np.argsort(within, kind="stable")
-    places = number_within(within[order])
+    places = number_within_partition(within[order])
     kept = places <= plan.ranking.task.limit
     return Ranking(ranked_keys=members[order][kept], places=places[kept], epsilon=np.zeros(passed.shape), path=None)
 

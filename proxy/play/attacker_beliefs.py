@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from mechanisms.protocol import FunctionalTest, Noise
 from mechanisms.risk.channels import (
-    list_likelihoods_of_exact,
+    list_likelihoods_of_exact_count,
     list_likelihoods_of_key,
     list_likelihoods_of_noisy,
-    list_likelihoods_of_nothing,
+    list_likelihoods_without_release,
 )
 from mechanisms.risk.posterior import (
     CONFIDENCES,
@@ -193,9 +193,9 @@ class PublishedChannel:
         """Return the likelihood of one region's release, for each true count from 0 to `most`."""
         match self.seen:
             case PublishedForm.NOTHING:
-                return list_likelihoods_of_nothing(most=most)
+                return list_likelihoods_without_release(most=most)
             case PublishedForm.TRUE:
-                return list_likelihoods_of_exact(released[0], most=most)
+                return list_likelihoods_of_exact_count(released[0], most=most)
             case PublishedForm.LAPLACE:
                 each = [list_likelihoods_of_noisy(value, rate=float(self._epsilon), most=most) for value in released]
             case PublishedForm.TTL:

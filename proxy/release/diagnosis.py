@@ -25,7 +25,7 @@ from mechanisms.diagnostics.residual_grid import ResidualGrid, release_residuals
 from mechanisms.diagnostics.score_histogram import (
     ScoreHistogram,
     choose_bins,
-    cut_equally,
+    cut_cells_equally,
     release_adaptive,
     release_scores,
 )
@@ -282,7 +282,7 @@ def find_bins(asked: DiagnosisRequest, cells: int) -> tuple[int, ...]:
     bins = asked.bins
     if bins is None:
         bins = _PLAIN_BINS if asked.units is None else choose_bins(asked.units, epsilon=float(asked.epsilon))
-    return cut_equally(cells, bins=bins)
+    return cut_cells_equally(cells, bins=bins)
 
 
 def _make_axes(asked: DiagnosisRequest, score: RowNumber, other: RowNumber) -> tuple[ScoreAxis, ScoreAxis]:

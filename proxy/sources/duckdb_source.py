@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.side_by_side import work_while_making_next
+from mechanisms.side_by_side import work_in_pipeline
 from planner.catalog.catalog import SqlType
 from planner.catalog.key_space import KeySpace
 from planner.catalog.relation_names import RelationIdentity
@@ -248,7 +248,7 @@ class DuckDBSource:
                 ]
                 pinned.enter_context(check_same_files(rewritten.relations, run=opened.run, database=self._database))
                 cursor.begin()
-                work_while_making_next(
+                work_in_pipeline(
                     spread,
                     (
                         (block, cursor.execute(asked).fetchnumpy())

@@ -8,8 +8,8 @@ from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formul
 from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.protocol import FunctionalTest
 from mechanisms.ranking.calibration import RankingCalibration
-from mechanisms.ranking.overtaking import compute_swapped
-from mechanisms.ranking.run import Ranking, number_within
+from mechanisms.ranking.overtaking import compute_swap_probability
+from mechanisms.ranking.run import Ranking, number_within_partition
 from planner.rankings.mean_scores import compute_scores
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
@@ -93,7 +93,7 @@ def exact_ranking(
     members = np.flatnonzero(taking_part)
     signed = -values if calibration.task.descending else values
     order = members[np.lexsort((signed[members], partition[members]))]
-    places = number_within(partition[order])
+    places = number_within_partition(partition[order])
     kept = places <= calibration.task.limit
     return Ranking(ranked_keys=order[kept], places=places[kept], epsilon=np.zeros(values.size), path=None)
 
@@ -104,9 +104,9 @@ def _chance_of_another_order(calibration: RankingCalibration, signed: Integers, 
         for behind in ranked[place + 1 :]:
             apart = int(signed[behind] - signed[first])
             assert apart > 0
-            chance += compute_swapped(rate=float(calibration.noise_rate), distance=apart)
+            chance += compute_swap_probability(rate=float(calibration.noise_rate), distance=apart)
             for look in calibration.looks:
-                chance += compute_swapped(rate=float(look.rate), distance=apart + look.settled_gap + 1)
+                chance += compute_swap_probability(rate=float(look.rate), distance=apart + look.settled_gap + 1)
     return chance
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.demo.build import install
+from deploy.demo.build import install_demo
 from proxy.cli.check import check
 from tests.worlds import shop
 from tests.worlds.house import House, new_database, opened, write_policy
@@ -43,7 +43,7 @@ def house(request: pytest.FixtureRequest) -> House:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """The demo as it is shipped, with its own budget."""
-    policy = install(tmp_path_factory.mktemp("demo"))
+    policy = install_demo(tmp_path_factory.mktemp("demo"))
     check(policy, confirm=False)
     with opened(policy) as house:
         yield house

@@ -28,12 +28,12 @@ from mechanisms.formula import (
     relax_formula,
 )
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE, TREE_NOTE
-from mechanisms.keyhole.one_shot import Keyhole, price_cheaper_alone
+from mechanisms.keyhole.one_shot import Keyhole, list_cheaper_block_prices
 from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Mechanism, Unachievable
 from mechanisms.published.nlm import Nlm
 from mechanisms.published.tslm import Tslm
-from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 from mechanisms.threshold.one_shot import find_least_rate
 from tests.effort import examples
 from tests.in_turn import in_turn
@@ -51,7 +51,7 @@ def question(
     groups: tuple[frozenset[int], ...] | None = None,
 ) -> DecisionTask:
     size = len(sensitivities)
-    exposures = expose_all_at_once(size) if groups is None else expose_sets_at_once(groups, functionals=size)
+    exposures = expose_all_functionals(size) if groups is None else expose_functional_sets(groups, functionals=size)
     return DecisionTask(formula=formula, sensitivities=sensitivities, exposures=exposures, fnr=fnr, fpr=fpr)
 
 
@@ -429,12 +429,12 @@ def test_no_random_split_of_the_rates_costs_less() -> None:
 def test_sharing_a_value_tells_what_it_costs() -> None:
     two_thresholds = disj(conj(count(0, 500, 0), count(1)), count(0, 900, 0))
     calibration = Keyhole().calibrate(question(two_thresholds, (40, 1)))
-    gaps = price_cheaper_alone(calibration)
+    gaps = list_cheaper_block_prices(calibration)
     assert set(gaps) == {0}
     assert gaps[0] < calibration.tests[0].epsilon / 10
     single = Keyhole().calibrate(question(count(0, 500, 0), (40,)))
     assert single.tests[0].block == 40
-    assert price_cheaper_alone(single) == {}
+    assert list_cheaper_block_prices(single) == {}
     assert single.worst_case_epsilon == pytest.approx(math.log(0.9 / 0.05), rel=1e-6)
 
 

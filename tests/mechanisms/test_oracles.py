@@ -58,7 +58,7 @@ from mechanisms.protocol import DecisionTask
 from mechanisms.published.ppwlm import Ppwlm
 from mechanisms.published.progressive_looks import PlannedLooks, decide_look_by_look, make_last_look
 from mechanisms.published.sparse_vector import run_sparse_vector
-from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_functionals, expose_functional_sets
 from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def hockey_stick(here: Floats, there: Floats, epsilon: float) -> float:
 def test_one_value_loses_what_dp_accounting_says(rate: float, sensitivity: int) -> None:
     """Deterministic: the largest loss, and the privacy curve below it, of the product's law."""
     accountant = accountant_of(rate, sensitivity)
-    claimed = float(compute_joint_loss([Fraction(rate) * sensitivity], expose_all_at_once(1)))
+    claimed = float(compute_joint_loss([Fraction(rate) * sensitivity], expose_all_functionals(1)))
     assert accountant.get_epsilon_for_delta(0.0) == pytest.approx(claimed, abs=1e-9)
     reach = math.ceil(40 / rate)
     values = range(-reach, reach + sensitivity + 1)
@@ -127,9 +127,9 @@ def test_two_values_lose_what_dp_accounting_composes() -> None:
     first, second = (accountant_of(rate) for rate in rates)
     both = first.compose(second)
     losses = [Fraction(rate) for rate in rates]
-    together = float(compute_joint_loss(losses, expose_all_at_once(2)))
+    together = float(compute_joint_loss(losses, expose_all_functionals(2)))
     assert both.get_epsilon_for_delta(0.0) == pytest.approx(together, abs=1e-9)
-    apart = float(compute_joint_loss(losses, expose_sets_at_once(((0,), (1,)), functionals=2)))
+    apart = float(compute_joint_loss(losses, expose_functional_sets(((0,), (1,)), functionals=2)))
     assert apart == pytest.approx(max(part.get_epsilon_for_delta(0.0) for part in (first, second)), abs=1e-9)
     values = np.arange(-100, 101)
     here, there = (
@@ -215,7 +215,7 @@ def test_refined_looks_follow_the_path_by_enumeration(distance: int) -> None:
     """60,000 keys through `decide_look_by_look`, each look a refinement: the number returned and the number that
     stopped at each level. False alarm 1e-8 per case (chi-square over levels and answers)."""
     cut = Cut(functional=0, cut=100, above=True, tolerance=12)
-    task = DecisionTask(formula=cut, sensitivities=(1,), exposures=expose_all_at_once(1), fnr=0.05, fpr=0.1)
+    task = DecisionTask(formula=cut, sensitivities=(1,), exposures=expose_all_functionals(1), fnr=0.05, fpr=0.1)
     calibration = Ppwlm(looks=4, first_epsilon=0.05).calibrate(task)
     (test,) = calibration.tests
     looks = (*test.looks, make_last_look(test))

@@ -11,7 +11,7 @@ from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers
 from mechanisms.noise.exact import make_system_noise
 from mechanisms.protocol import Calibration, DecisionTask, Unachievable
 from mechanisms.registry import BOUNDED, DEFAULT, DENYING, MECHANISMS, price_baselines
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from mechanisms.threshold.one_shot import compute_acceptance, compute_rejection
 from tests.effort import cases
 from tests.in_turn import in_turn
@@ -29,7 +29,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = 0.05, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=expose_all_at_once(functionals),
+        exposures=expose_all_functionals(functionals),
         fnr=fnr,
         fpr=fpr,
         most_positives=2,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mechanisms.side_by_side import work_while_making_next
+from mechanisms.side_by_side import work_in_pipeline
 
 
 class Parts:
@@ -30,7 +30,7 @@ class Parts:
 
 def test_each_part_is_worked_on_in_order_and_two_are_there_at_most() -> None:
     parts = Parts()
-    work_while_making_next(parts.work, parts)
+    work_in_pipeline(parts.work, parts)
     assert parts.done == list(range(50))
     assert max(parts.waiting) <= 2
 
@@ -39,7 +39,7 @@ def test_each_part_is_worked_on_in_order_and_two_are_there_at_most() -> None:
 def test_work_that_fails_fails_the_whole_and_no_more_than_the_next_is_made(failing_at: int) -> None:
     parts = Parts(failing_at=failing_at)
     with pytest.raises(MemoryError):
-        work_while_making_next(parts.work, parts)
+        work_in_pipeline(parts.work, parts)
     assert parts.made <= failing_at + 2
     assert parts.done == list(range(failing_at))
 
@@ -52,9 +52,9 @@ def test_what_cannot_be_made_fails_the_whole_once_the_work_before_it_is_done() -
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        work_while_making_next(done.append, made())
+        work_in_pipeline(done.append, made())
     assert done == [1]
 
 
 def test_nothing_is_done_where_there_is_nothing() -> None:
-    work_while_making_next(pytest.fail, [])
+    work_in_pipeline(pytest.fail, [])

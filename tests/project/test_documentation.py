@@ -12,7 +12,7 @@ import typer.main
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
-from deploy.demo.build import install
+from deploy.demo.build import install_demo
 from docs.generator import commands
 from planner.errors import CATALOGUE, KeyholeError
 from planner.extract.normalise import LAST_RULES, RULES
@@ -86,7 +86,7 @@ def test_every_code_is_raised_somewhere_and_every_raised_code_is_catalogued() ->
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    policy = install(tmp_path_factory.mktemp("demo"))
+    policy = install_demo(tmp_path_factory.mktemp("demo"))
     checking.check(policy, confirm=False)
     with Service.open(policy) as opened:
         yield opened

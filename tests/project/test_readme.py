@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from deploy.demo.build import install
+from deploy.demo.build import install_demo
 from planner.errors import KeyholeError
 from proxy.cli import check as checking
 from proxy.cli.main import app
@@ -32,7 +32,7 @@ QUESTIONS = tomllib.loads((ROOT / "deploy" / "demo" / "questions.toml").read_tex
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    policy = install(tmp_path_factory.mktemp("demo"))
+    policy = install_demo(tmp_path_factory.mktemp("demo"))
     checking.check(policy, confirm=False)
     with Service.open(policy) as opened:
         yield opened

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from accountant.charges import NANO
-from deploy.demo.build import install
+from deploy.demo.build import install_demo
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
 from proxy.open_policy.accounts import read_label
@@ -28,7 +28,7 @@ IN_FRANCE = (
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with Service.open(check_once(install(tmp_path))) as opened:
+    with Service.open(check_once(install_demo(tmp_path))) as opened:
         yield opened
 
 

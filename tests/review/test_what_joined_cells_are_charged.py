@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from accountant.charges import NANO, Spent
-from mechanisms.audit.auditor import Neighbours, audit, claim_always
+from mechanisms.audit.auditor import Neighbours, audit_subject, claim_always
 from mechanisms.formula import Integers
 from mechanisms.registry import MECHANISMS
 from planner.catalog.catalog import Column, Derivation, SqlType
@@ -171,7 +171,7 @@ def test_an_audit_proves_most_of_what_the_ledger_charges_to_a_cell(
     def run(epsilon: float) -> tuple[bool, bool]:
         first, second = (claim_always(draw_from(values), epsilon=epsilon) for values in worlds)
         pair = Neighbours(description="a day of tests", first=first, second=second)
-        report = audit("a joined cell", [pair], samples=rounds(200_000, quick=60_000))
+        report = audit_subject("a joined cell", [pair], samples=rounds(200_000, quick=60_000))
         return report.is_flagged, report.epsilon_lower > 0.6 * charged
 
     assert run(charged) == (False, True)

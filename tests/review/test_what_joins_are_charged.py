@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from deploy.demo.build import install
+from deploy.demo.build import install_demo
 from planner.catalog.catalog import Catalog
 from planner.plan.question_identity import find_fingerprint
 from planner.question.plan import Plan
@@ -22,7 +22,7 @@ JOINED = "SELECT {} FROM sales s JOIN countries c ON s.country = c.name {} GROUP
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with Service.open(check_once(install(tmp_path_factory.mktemp("demo")))) as opened:
+    with Service.open(check_once(install_demo(tmp_path_factory.mktemp("demo")))) as opened:
         yield opened
 
 

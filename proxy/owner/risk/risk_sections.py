@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mechanisms.noise.exact import make_system_noise
 from mechanisms.risk.advantage import bound_advantage, bound_guess, bound_posterior
 from mechanisms.risk.channels import compute_evidence_of_key
-from mechanisms.risk.fixed_list import compose_fixed
+from mechanisms.risk.fixed_list import compose_fixed_losses
 from mechanisms.risk.reconstruction import reconstruct_bits, single_out_victim, track_victim
 from planner.functionals.said_shares import ShareThreshold
 from planner.policy.file import Policy
@@ -144,7 +144,7 @@ def _say_spent(reading: OdometerReading) -> ReportSection:
 
 def _say_questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue]) -> ReportSection:
     losses = [one.epsilon for one in questions]
-    total, composed = sum(losses), compose_fixed(losses)
+    total, composed = sum(losses), compose_fixed_losses(losses)
     rows = tuple(
         (
             one.name,
@@ -162,7 +162,7 @@ def _say_questions(questions: Sequence[RiskQuestion], sensitive: Sequence[Sensit
         "view of the answers before, the hits of the best test for presence exceed its "
         f"false alarms by at most {write_probability(bound_advantage(total))}.",
         "Only if this list was fixed beforehand, and nobody adds or leaves out a question in view of answers: at most "
-        f"{write_probability(composed.advantage)}; it finds {write_probability(at[0])} of those present at 1 % "
+        f"{write_probability(composed.largest_advantage)}; it finds {write_probability(at[0])} of those present at 1 % "
         f"false alarms, {write_probability(at[1])} at "
         "10 %. A dashboard that is always asked whole is such a list; an analyst at work never is.",
     ]
@@ -189,7 +189,7 @@ def _say_questions(questions: Sequence[RiskQuestion], sensitive: Sequence[Sensit
         "epsilon": total,
         "adaptive": {"advantage": bound_advantage(total)},
         "fixed_list_only": {
-            "advantage": composed.advantage,
+            "advantage": composed.largest_advantage,
             "true_positives_at_1_percent": at[0],
             "true_positives_at_10_percent": at[1],
         },

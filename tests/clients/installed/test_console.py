@@ -94,11 +94,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def window(site: str) -> Iterator[Browser]:
     """A browser in which ada has logged in."""
     with open_browser() as opened:
-        opened.visit(f"{site}/")
+        opened.visit_page(f"{site}/")
         fill(opened, "[name=user]", "ada")
         fill(opened, "[name=password]", PASSWORD)
         opened.run("document.querySelector('form button').click()")
-        opened.wait_for("return location.pathname === '/console/ask'")
+        opened.wait_for_script("return location.pathname === '/console/ask'")
         yield opened
         check_quiet(opened, site)
 
@@ -125,7 +125,7 @@ def check_quiet(window: Browser, site: str) -> None:
 
 def wait_for_price(window: Browser) -> str:
     """What the newest price is, once it is told."""
-    window.wait_for("return document.getElementById('price').dataset.state === 'told'")
+    window.wait_for_script("return document.getElementById('price').dataset.state === 'told'")
     return str(window.run("return document.querySelector('#price .figure').textContent"))
 
 
@@ -133,7 +133,7 @@ def find_faults(window: Browser) -> list[Any]:
     """What axe-core finds wrong with the page that is shown."""
     window.run(f"{AXE.read_text(encoding='utf-8')}; window.axe = axe; window.found = null;")
     window.run("axe.run(document).then((found) => { window.found = found.violations; })")
-    window.wait_for("return window.found !== null")
+    window.wait_for_script("return window.found !== null")
     shown = "window.found.map((one) => [one.id, one.nodes.map((node) => node.html).slice(0, 3)])"
     return list(window.run(f"return {shown}"))
 
@@ -147,12 +147,12 @@ def test_an_analyst_builds_a_question_sees_its_price_asks_and_sees(window: Brows
     window.run("document.querySelector('#sliders input').dispatchEvent(new Event('input'))")
     assert wait_for_price(window) != first
     click(window, "#ask")
-    window.wait_for("return document.querySelector('#answer canvas')")
+    window.wait_for_script("return document.querySelector('#answer canvas')")
     table = window.run("return document.querySelector('#answer table').textContent")
     assert HOSTILE in table
     assert window.run("return document.querySelectorAll('img[src=x]').length") == 0
     assert "10,000 squares" in window.run("return document.getElementById('answer').textContent")
-    window.visit(window.run("return location.origin") + "/console/history")
+    window.visit_page(window.run("return location.origin") + "/console/history")
     assert "SELECT ward, room" in window.run("return document.body.textContent")
 
 
@@ -169,7 +169,7 @@ def test_keys_are_computed_and_numbers_shown_as_chosen(window: Browser) -> None:
     window.run("document.querySelector('#sliders select').dispatchEvent(new Event('change'))")
     wait_for_price(window)
     click(window, "#ask")
-    window.wait_for("return document.querySelector('#answer table')")
+    window.wait_for_script("return document.querySelector('#answer table')")
     rows = window.run("return [...document.querySelectorAll('#answer tbody tr')].map((one) => one.textContent)")
     assert sorted(rows) == ["false1001", "true1001"]
 
@@ -181,7 +181,7 @@ def test_sql_and_tree_follow_each_other(window: Browser) -> None:
         "#sql",
         "SELECT ward FROM visits GROUP BY ward HAVING (count(*) > 900 AND avg(age) > 3) OR sum(age) > 50",
     )
-    window.wait_for("return document.querySelectorAll('#builder .test').length === 3")
+    window.wait_for_script("return document.querySelectorAll('#builder .test').length === 3")
     assert window.run("return document.querySelectorAll('#builder .branch.or > ul > li > .branch.and').length") == 1
     wait_for_price(window)
     window.run("document.querySelector(\"[data-focus='0 add']\").click()")
@@ -191,11 +191,11 @@ def test_sql_and_tree_follow_each_other(window: Browser) -> None:
     )
     wait_for_price(window)
     fill(window, "#sql", "SELECT true FROM visits HAVING count(*) > 900")
-    window.wait_for("return !document.getElementById('unbuilt').hidden")
+    window.wait_for_script("return !document.getElementById('unbuilt').hidden")
     assert "the whole table is one group" in window.run("return document.getElementById('unbuilt').textContent")
     wait_for_price(window)  # which is asked all the same
     fill(window, "#stored", "crowded")
-    window.wait_for("return document.querySelector('#builder input.value')?.value === '1000'")
+    window.wait_for_script("return document.querySelector('#builder input.value')?.value === '1000'")
     wait_for_price(window)
 
 
@@ -227,14 +227,14 @@ def test_what_is_drawn_is_written_as_the_same_question(window: Browser) -> None:
     for sql in ROUND_TRIPS:
         fill(window, "#sql", sql)
         window.run("document.getElementById('builder').replaceChildren()")  # what is there next is of this text
-        window.wait_for("return document.querySelector('#builder [data-focus=where]')")
+        window.wait_for_script("return document.querySelector('#builder [data-focus=where]')")
         window.run("document.querySelector('#builder [data-focus=where]').dispatchEvent(new Event('input'))")
         written = window.run("return document.getElementById('sql').value")
         assert written != sql
         plans = [_plan_of(window, text) for text in (sql, written)]
         assert plans[0] == plans[1], written
     assert window.run("return document.querySelectorAll('#builder b, #builder u').length") == 0
-    window.wait_for("return document.getElementById('price').dataset.state !== 'asked'")
+    window.wait_for_script("return document.getElementById('price').dataset.state !== 'asked'")
 
 
 def _plan_of(window: Browser, sql: str) -> Any:
@@ -245,7 +245,7 @@ def _plan_of(window: Browser, sql: str) -> Any:
         f"window.plan = null; fetch('/console/api/explain', {sent})"
         ".then((told) => told.json()).then((told) => { window.plan = told; })"
     )
-    window.wait_for("return window.plan !== null")
+    window.wait_for_script("return window.plan !== null")
     plan = window.run("return window.plan")
     assert "question_id" in plan, plan
     return plan
@@ -290,14 +290,14 @@ def test_a_scorecard_a_ranking_and_a_join_are_built_by_clicking(window: Browser)
     wait_for_price(window)
     assert window.run("return document.querySelector('#picture img').alt").startswith("A")
     click(window, "#ask")
-    window.wait_for("return document.querySelector('#answer table')")
+    window.wait_for_script("return document.querySelector('#answer table')")
     assert "level" in window.run("return document.querySelector('#answer thead').textContent")
     click(window, "[data-focus='ranking']")
     wait_for_price(window)  # without a tolerance it has a fixed one
     assert "ORDER BY count(*) DESC LIMIT 5" in window.run("return document.getElementById('sql').value")
     if AXE.is_file():
         assert find_faults(window) == []
-    window.resize(400, 800)
+    window.resize_window(400, 800)
     assert window.run("return document.documentElement.scrollWidth <= window.innerWidth")
 
 
@@ -306,15 +306,15 @@ def test_a_scorecard_a_ranking_and_a_join_are_built_by_clicking(window: Browser)
 def test_everybody_can_use_every_page(window: Browser, site: str, theme: str) -> None:
     window.run(f"localStorage.setItem('keyhole-theme', '{theme}')")
     for page in PAGES:
-        window.visit(site + page)
+        window.visit_page(site + page)
         if page == "/console/ask":
             wait_for_price(window)
             click(window, "#ask")
-            window.wait_for("return document.querySelector('#answer table')")
+            window.wait_for_script("return document.querySelector('#answer table')")
         assert find_faults(window) == [], page
-        window.resize(400, 800)
+        window.resize_window(400, 800)
         assert window.run("return document.documentElement.scrollWidth <= window.innerWidth"), page
-        window.resize(1280, 800)
+        window.resize_window(1280, 800)
 
 
 def test_whoever_tabs_may_skip_to_the_content_first(window: Browser) -> None:

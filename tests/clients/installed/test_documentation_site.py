@@ -53,31 +53,33 @@ def check_here(window: Browser, address: str) -> None:
 
 @pytest.mark.parametrize("page", ["", "/asking.html", "/policy.html", "/console.html", "/proofs/alarm.html"])
 def test_a_page_runs_under_the_policy_and_asks_nobody_else(window: Browser, address: str, page: str) -> None:
-    window.visit(f"{address}/docs{page}")
-    window.wait_for("return document.querySelector('article h1') && document.readyState === 'complete'")
+    window.visit_page(f"{address}/docs{page}")
+    window.wait_for_script("return document.querySelector('article h1') && document.readyState === 'complete'")
     assert window.run("return [...document.images].every((one) => one.naturalWidth > 0)")
     check_here(window, address)
 
 
 def test_the_search_finds_a_setting_without_another_host(window: Browser, address: str) -> None:
-    window.visit(f"{address}/docs")
-    window.wait_for("return document.querySelector('.md-search__button')")
+    window.visit_page(f"{address}/docs")
+    window.wait_for_script("return document.querySelector('.md-search__button')")
     window.run("document.querySelector('.md-search__button').click()")
-    window.wait_for(f"return {_SEARCH} && {_SEARCH}.querySelector('input')")
+    window.wait_for_script(f"return {_SEARCH} && {_SEARCH}.querySelector('input')")
     window.run(
         f"const field = {_SEARCH}.querySelector('input'); field.value = 'approval_above_epsilon';"
         "field.dispatchEvent(new Event('input', { bubbles: true }))"
     )
-    window.wait_for(f"return [...{_SEARCH}.querySelectorAll('a')].some((one) => one.href.includes('policy.html'))")
+    window.wait_for_script(
+        f"return [...{_SEARCH}.querySelectorAll('a')].some((one) => one.href.includes('policy.html'))"
+    )
     assert window.run(f"return {_SEARCH}.adoptedStyleSheets[0].cssRules.length") > 10
     check_here(window, address)
 
 
 def test_a_reader_may_choose_dark_pages(window: Browser, address: str) -> None:
-    window.visit(f"{address}/docs/asking.html")
+    window.visit_page(f"{address}/docs/asking.html")
     light = window.run(_COLOUR)
     for _ in range(2):  # from the system's choice to light, and on to dark
-        window.click("[data-md-component=palette] label:not([hidden])")
+        window.click_on("[data-md-component=palette] label:not([hidden])")
     assert window.run(_COLOUR) != light
-    window.visit(f"{address}/docs/policy.html")
+    window.visit_page(f"{address}/docs/policy.html")
     assert window.run(_COLOUR) != light

@@ -95,11 +95,11 @@ def window(line: BreakingLine, crowded: Watch) -> Iterator[Browser]:
     """A browser in which ada has opened the monitor."""
     site = f"http://127.0.0.1:{line.port}"
     with open_browser() as opened:
-        opened.visit(f"{site}/console/login?next=%2Fconsole%2Fmonitors%2Fcrowded")
+        opened.visit_page(f"{site}/console/login?next=%2Fconsole%2Fmonitors%2Fcrowded")
         opened.run("document.querySelector('details').open = true")
         fill(opened, "[name=token]", TOKENS["ada"])
         opened.run("document.querySelector('details form button').click()")
-        opened.wait_for("return document.getElementById('live')?.textContent === 'live'")
+        opened.wait_for_script("return document.getElementById('live')?.textContent === 'live'")
         yield opened
         check_quiet(opened, site)
 
@@ -107,27 +107,27 @@ def window(line: BreakingLine, crowded: Watch) -> Iterator[Browser]:
 def test_an_alert_arrives_while_somebody_looks(window: Browser, crowded: Watch) -> None:
     assert window.run(f"return {_ROWS}") == ["A"]
     crowded.look(9, {0: ("B",)})
-    window.wait_for(f"return {_ROWS}.length === 2")
+    window.wait_for_script(f"return {_ROWS}.length === 2")
     assert window.run(f"return {_ROWS}") == ["B", "A"]
     assert window.run(f"return {_NEWS}") == ["B / 2126-01-01: alerted at look 9"]
-    window.wait_for("return document.getElementById('look').textContent === '9'")
+    window.wait_for_script("return document.getElementById('look').textContent === '9'")
     if AXE.is_file():
         assert find_faults(window) == []
     crowded.pause("the nurses move")
-    window.wait_for("return document.getElementById('state').textContent === 'paused'")
+    window.wait_for_script("return document.getElementById('state').textContent === 'paused'")
     assert "paused: the nurses move" in window.run(f"return {_NEWS}[0]")
     crowded.end("enough")
-    window.wait_for("return document.getElementById('live').textContent === 'ended'")
+    window.wait_for_script("return document.getElementById('live').textContent === 'ended'")
 
 
 def test_a_stream_that_breaks_off_goes_on_where_it_was(window: Browser, line: BreakingLine, crowded: Watch) -> None:
     crowded.look(9, {0: ("B",)})
-    window.wait_for(f"return {_ROWS}.length === 2")
+    window.wait_for_script(f"return {_ROWS}.length === 2")
     before = line.asked
     line.break_off()
     crowded.look(10, {0: ("C",)})
-    window.wait_for(f"return {_ROWS}.length === 3")
-    window.wait_for("return document.getElementById('live').textContent === 'live'")
+    window.wait_for_script(f"return {_ROWS}.length === 3")
+    window.wait_for_script("return document.getElementById('live').textContent === 'live'")
     assert window.run(f"return {_NEWS}") == ["C / 2126-01-01: alerted at look 10", "B / 2126-01-01: alerted at look 9"]
     assert b"Last-Event-ID" not in before
     assert re.findall(rb"Last-Event-ID: ([^\r]+)", line.asked[len(before) :])[0].startswith(b"9")

@@ -48,10 +48,10 @@ def window(house: tuple[Service, str]) -> Iterator[Browser]:
     """A browser in which the owner has logged in."""
     _, site = house
     with open_browser() as opened:
-        opened.visit(f"{site}/console/owner")
+        opened.visit_page(f"{site}/console/owner")
         fill(opened, "[name=token]", TOKEN)
         click(opened, "main form button")
-        opened.wait_for("return location.pathname === '/console/owner'")
+        opened.wait_for_script("return location.pathname === '/console/owner'")
         yield opened
         check_quiet(opened, site)
 
@@ -63,10 +63,10 @@ def ask(site: str, threshold: int = 1500) -> httpx.Response:
 
 def decide(window: Browser, site: str, how: str, why: str) -> None:
     """What the owner does with the only question that waits."""
-    window.visit(f"{site}/console/owner/approvals")
+    window.visit_page(f"{site}/console/owner/approvals")
     fill(window, "article [name=why]", why)
     click(window, f"[value={how}]")
-    window.wait_for("return document.querySelector('.told')")
+    window.wait_for_script("return document.querySelector('.told')")
 
 
 def test_who_asks_what_was_declined_reads_why(house: tuple[Service, str], window: Browser) -> None:
@@ -76,7 +76,7 @@ def test_who_asks_what_was_declined_reads_why(house: tuple[Service, str], window
     told = ask(site, 1400).json()
     assert (told["code"], told["status"]) == ("KH318", 403)
     assert told["title"] == f"the data owner declined the question: by quarters {HOSTILE}"
-    window.visit(f"{site}/console/owner/approvals")
+    window.visit_page(f"{site}/console/owner/approvals")
     assert HOSTILE in window.run("return document.querySelector('article .warn').textContent")
     decide(window, site, "approve", "a last time")
     assert ask(site, 1400).status_code == 200
@@ -86,32 +86,32 @@ def test_the_price_says_that_a_question_was_declined_and_why(house: tuple[Servic
     _, site = house
     assert ask(site, 1300).json()["code"] == "KH308"
     decide(window, site, "decline", f"too fine {HOSTILE}")
-    window.visit(f"{site}/console/login")
+    window.visit_page(f"{site}/console/login")
     fill(window, "[name=user]", "ada")
     fill(window, "[name=password]", PASSWORD)
     click(window, "main form button")
-    window.wait_for("return location.pathname === '/console/ask'")
+    window.wait_for_script("return location.pathname === '/console/ask'")
     fill(window, "#sql", QUESTION.format(1300))
     told = f"The data owner declined the question: too fine {HOSTILE}"
-    window.wait_for(f"return document.getElementById('price').textContent.includes({json.dumps(told)})")
+    window.wait_for_script(f"return document.getElementById('price').textContent.includes({json.dumps(told)})")
 
 
 def test_what_waits_is_approved_with_a_reason_and_asked(house: tuple[Service, str], window: Browser) -> None:
     service, site = house
     before = len(list(service.ledger.owner.read_decisions()))
     assert ask(site).json()["code"] == "KH308"
-    window.visit(f"{site}/console/owner/approvals")
+    window.visit_page(f"{site}/console/owner/approvals")
     assert QUESTION.format(1500) in window.run("return document.querySelector('article pre').textContent")
     click(window, "[value=approve]")  # without a reason the browser sends nothing
     assert len(list(service.ledger.owner.read_decisions())) == before
     fill(window, "article [name=why]", HOSTILE)
     click(window, "[value=approve]")
-    window.wait_for("return document.querySelector('.told')")
+    window.wait_for_script("return document.querySelector('.told')")
     event = list(service.ledger.owner.read_decisions())[-1]
     assert isinstance(event, Approved)
     assert (event.by, event.why) == ("console", HOSTILE)
     assert ask(site).json()["keys"] == [["A"]]
-    window.visit(f"{site}/console/owner/ledger")
+    window.visit_page(f"{site}/console/owner/ledger")
     assert HOSTILE in window.run("return document.querySelector('table').textContent")
     assert window.run("return document.querySelectorAll('img[src=x]').length") == 0
 
@@ -119,11 +119,11 @@ def test_what_waits_is_approved_with_a_reason_and_asked(house: tuple[Service, st
 def test_a_double_click_grants_once(house: tuple[Service, str], window: Browser) -> None:
     service, site = house
     before = len(service.ledger.owner.list_grants())
-    window.visit(f"{site}/console/owner/grants")
+    window.visit_page(f"{site}/console/owner/grants")
     fill(window, "[name=epsilon]", "0.25")
     fill(window, "form.stack:has([name=epsilon]) [name=why]", "a study")
     window.run("const grant = document.querySelector('main button.primary'); grant.click(); grant.click();")
-    window.wait_for("return document.querySelector('.told')")
+    window.wait_for_script("return document.querySelector('.told')")
     assert "+0.25" in window.run("return document.body.textContent")
     assert len(service.ledger.owner.list_grants()) == before + 1
     assert sum(isinstance(event, Granted) for event in service.ledger.owner.read_decisions()) == before + 1
@@ -135,16 +135,16 @@ def test_everybody_can_use_every_page_of_the_owner(house: tuple[Service, str], w
     _, site = house
     window.run(f"localStorage.setItem('keyhole-theme', '{theme}')")
     for tab in TABS["owner"]:
-        window.visit(site + tab.href)
+        window.visit_page(site + tab.href)
         assert find_faults(window) == [], tab.href
-        window.resize(400, 800)
+        window.resize_window(400, 800)
         assert window.run("return document.documentElement.scrollWidth <= window.innerWidth"), tab.href
-        window.resize(1280, 800)
+        window.resize_window(1280, 800)
 
 
 def test_the_map_and_the_burn_down_are_drawn(house: tuple[Service, str], window: Browser) -> None:
     _, site = house
-    window.visit(f"{site}/console/owner/budget")
-    window.wait_for("return document.querySelectorAll('#map canvas, #burn canvas').length === 2")
+    window.visit_page(f"{site}/console/owner/budget")
+    window.wait_for_script("return document.querySelectorAll('#map canvas, #burn canvas').length === 2")
     assert HOSTILE in window.run("return document.querySelector('#map').closest('section').textContent")
     assert window.run("return document.querySelectorAll('img[src=x]').length") == 0

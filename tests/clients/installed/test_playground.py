@@ -62,7 +62,7 @@ def _played(folder: Path, *arguments: str) -> Iterator[str]:
 @pytest.fixture
 def window(site: str) -> Iterator[Browser]:
     with open_browser() as opened:
-        opened.visit(f"{site}/")
+        opened.visit_page(f"{site}/")
         yield opened
         check_quiet(opened, site)
 
@@ -71,8 +71,8 @@ def _begin(window: Browser) -> None:
     fill(window, "[name=name]", NAME)
     fill(window, "[name=seed]", "3")
     click(window, "#begin button")
-    window.wait_for("return document.querySelector('#answer button.primary')")
-    window.wait_for(
+    window.wait_for_script("return document.querySelector('#answer button.primary')")
+    window.wait_for_script(
         "return document.querySelector('#series canvas') && document.querySelectorAll('.tile').length === 64"
     )
 
@@ -83,7 +83,7 @@ def _answer(window: Browser) -> None:
         "  field.value = field.type === 'time' ? '10:00' : '18';"
     )
     click(window, "#answer button.primary")
-    window.wait_for("return document.querySelector('#feedback canvas')")
+    window.wait_for_script("return document.querySelector('#feedback canvas')")
 
 
 def test_one_round_from_the_start_to_the_leader_board(window: Browser) -> None:
@@ -94,21 +94,23 @@ def test_one_round_from_the_start_to_the_leader_board(window: Browser) -> None:
     assert "the truth is" in told
     assert "Keyhole's answer" in told
     click(window, "#end")
-    window.wait_for("return document.querySelector('#board tbody tr')")
+    window.wait_for_script("return document.querySelector('#board tbody tr')")
     assert NAME in window.run("return document.getElementById('board').textContent")
     assert window.run("return document.querySelectorAll('img[src=x]').length") == 0
     assert "seed was 3" in window.run("return document.getElementById('feedback').textContent")
 
 
 def test_an_attacker_and_the_slider_tell_what_they_found(window: Browser, site: str) -> None:
-    window.visit(f"{site}/console/play/attack?seed=3&attacker=student")
-    window.wait_for("return document.querySelector('#beliefs canvas') && document.getElementById('raised').textContent")
-    window.visit(f"{site}/console/play/slider?seed=3&exponent=0")
-    window.wait_for("return document.getElementById('policy').textContent.includes('[monitors.crowded]')")
+    window.visit_page(f"{site}/console/play/attack?seed=3&attacker=student")
+    window.wait_for_script(
+        "return document.querySelector('#beliefs canvas') && document.getElementById('raised').textContent"
+    )
+    window.visit_page(f"{site}/console/play/slider?seed=3&exponent=0")
+    window.wait_for_script("return document.getElementById('policy').textContent.includes('[monitors.crowded]')")
     assert window.run("return document.getElementById('epsilon-shown').textContent") == "1"
     assert window.run("return document.querySelectorAll('#tasks tbody tr').length") == 5
     click(window, "#more")
-    window.wait_for("return document.querySelectorAll('#ways tbody tr').length === 8", timeout_s=600)
+    window.wait_for_script("return document.querySelectorAll('#ways tbody tr').length === 8", timeout_s=600)
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core")
@@ -121,13 +123,13 @@ def test_everybody_can_use_the_playground(window: Browser, site: str, theme: str
         ("/attack", "document.querySelector('#classes canvas')"),
         ("/slider", "document.querySelector('#curve canvas')"),
     ):
-        window.visit(f"{site}/console/play{part}")
-        window.wait_for(f"return {ready}")
+        window.visit_page(f"{site}/console/play{part}")
+        window.wait_for_script(f"return {ready}")
         assert find_faults(window) == [], part
-        window.resize(400, 800)
+        window.resize_window(400, 800)
         assert window.run("return document.documentElement.scrollWidth <= window.innerWidth"), part
-        window.resize(1280, 800)
-    window.visit(f"{site}/console/play")
+        window.resize_window(1280, 800)
+    window.visit_page(f"{site}/console/play")
     _begin(window)
     assert find_faults(window) == []
     _answer(window)
@@ -137,21 +139,21 @@ def test_everybody_can_use_the_playground(window: Browser, site: str, theme: str
 def test_an_owner_guesses_and_sees_the_truth_of_a_table_of_their_own(own_address: str) -> None:
     site = own_address.partition("/console")[0]
     with open_browser() as window:
-        window.visit(own_address)
-        window.wait_for("return document.querySelector('#series canvas')")
+        window.visit_page(own_address)
+        window.wait_for_script("return document.querySelector('#series canvas')")
         assert window.run("return location.pathname + location.search") == "/console/play/own"
         assert "OWNER ONLY" in window.run("return document.querySelector('.problem').textContent")
         fill(window, "[name=threshold]", "20")
         window.run("const way = document.querySelector('[name=way]'); way.value = 'keyhole'")
         window.run("const range = document.querySelector('[name=exponent]'); range.value = '0'")
         window.run("document.getElementById('choose').dispatchEvent(new Event('input'))")
-        window.wait_for("return document.querySelectorAll('#keys .chip').length === 28")
+        window.wait_for_script("return document.querySelectorAll('#keys .chip').length === 28")
         fill(window, "[name=guess]", "27")
         click(window, "#guess button.primary")
-        window.wait_for("return document.querySelectorAll('#ways tbody tr').length === 5")
+        window.wait_for_script("return document.querySelectorAll('#ways tbody tr').length === 5")
         assert "28 of 28" in window.run("return document.getElementById('verdict').textContent")
         assert "off by 1" in window.run("return document.getElementById('verdict').textContent")
-        window.resize(400, 800)
+        window.resize_window(400, 800)
         assert window.run("return document.documentElement.scrollWidth <= window.innerWidth")
         if AXE.is_file():
             assert find_faults(window) == []

@@ -2,12 +2,12 @@
 
 import pytest
 
-from deploy.spark.show import QUESTIONS, scale_questions, show
+from deploy.spark.show import QUESTIONS, ask_all_questions, scale_questions
 from proxy.cli.demo import read_questions
 
 
 def test_sail_and_duckdb_agree_on_every_integer(capsys: pytest.CaptureFixture[str]) -> None:
-    assert show(rows=100_000, url=None, engine="spark")
+    assert ask_all_questions(rows=100_000, url=None, engine="spark")
     printed = capsys.readouterr().out
     assert printed.count("the same on both engines") == len(read_questions(QUESTIONS))
     assert "Keyhole on sail" in printed

@@ -76,9 +76,9 @@ def test_two_literals_cost_twice_one_with_half_of_a_rate() -> None:
 
 def test_the_shapes_are_the_published_exponents() -> None:
     for regime, (s, q) in EXPONENTS.items():
-        assert (regime.shape.rise, Fraction(1, regime.shape.root)) == (1 + s, q)
-        assert regime.shape.low == q / (1 + s + q)
-        assert regime.factor == FACTORS[regime]
+        assert (regime.draw_shape.rise, Fraction(1, regime.draw_shape.root)) == (1 + s, q)
+        assert regime.draw_shape.low_probability == q / (1 + s + q)
+        assert regime.loss_factor == FACTORS[regime]
 
 
 @given(tasks)
@@ -98,7 +98,7 @@ def test_no_stream_exceeds_a_rate_and_a_smaller_rate_would(task: AlarmTask) -> N
     assert wrong <= Fraction(made.fpr) <= Fraction(task.fpr)
     assert made.loss == FACTORS[task.regime] * made.rate * task.sensitivity + ROUNDED
     assert Fraction(made.worst_case_epsilon) >= made.loss
-    high, low = task.regime.shape.high, task.regime.shape.low
+    high, low = task.regime.draw_shape.high_probability, task.regime.draw_shape.low_probability
     if made.rate > 2**-40 and task.fnr <= high and task.fpr <= low:
         lower = fit_alarm(task, rate=made.rate * (1 - Fraction(1, 10**9)))
         assert lower.fpr > task.fpr

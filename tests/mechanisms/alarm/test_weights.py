@@ -49,14 +49,14 @@ def test_what_the_first_digits_do_not_settle_is_worked_out(monkeypatch: pytest.M
     rate, steps = Fraction(7, 100), range(1, 900, 31)
     before = [compute_weight(rate, one) for one in steps]
     worked_out = []
-    plainly = weights._compute_weight_exactly
+    plainly = weights._compute_certain_weight
 
     def work_out(rate: Fraction, steps: int) -> int:
         worked_out.append(steps)
         return plainly(rate, steps)
 
     monkeypatch.setattr(weights, "_WRONG", weights._WORKING - DIGITS)
-    monkeypatch.setattr(weights, "_compute_weight_exactly", work_out)
+    monkeypatch.setattr(weights, "_compute_certain_weight", work_out)
     assert [compute_weight(rate, one) for one in steps] == before
     assert worked_out == list(steps)
 

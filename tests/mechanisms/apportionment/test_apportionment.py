@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from mechanisms.apportionment.clauses import Constraint, derive_constraints
-from mechanisms.apportionment.convex_split import SplitProgram, minimise_largest
-from mechanisms.apportionment.equal_split import split_equally
+from mechanisms.apportionment.convex_split import SplitProgram, minimise_largest_objective
+from mechanisms.apportionment.equal_split import split_bound_equally
 from mechanisms.apportionment.keyhole import Objective, Shares, apportion_by_clauses, apportion_by_trees
 from mechanisms.apportionment.probe import split_by_probe
 from mechanisms.apportionment.tree import bound_shares, bound_tree, build_shares_tree, share_in_closed_form
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, list_literals
-from mechanisms.threshold.joint_loss import expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_functional_sets
 from tests.in_turn import in_turn
 
 BETA = 0.05
@@ -42,7 +42,7 @@ def objective(formula: Formula, groups: tuple[frozenset[int], ...] | None = None
         formulas=(formula,),
         used_functionals=used,
         functional_count=max(used) + 1,
-        exposures=expose_sets_at_once(
+        exposures=expose_functional_sets(
             [[used.index(f) for f in group] for group in groups or (used,)], functionals=len(used)
         ),
         loss=published_loss,
@@ -145,14 +145,14 @@ def test_a_programme_in_two_halves_has_the_solution_of_the_whole() -> None:
         whole = SplitProgram(rows=rows, weights=drawn.uniform(0.5, 2.0, (1, 32)), offsets=np.zeros(1))
         halves = SplitProgram(rows=rows, weights=whole.weights, offsets=whole.offsets, upper=len(upper))
         start = -np.log((rows * rows.astype(bool).sum(axis=1)[:, np.newaxis]).max(axis=0))
-        found = minimise_largest(halves, start=start, gap=1e-6)
-        assert found == pytest.approx(minimise_largest(whole, start=start, gap=1e-6), rel=1e-9)
+        found = minimise_largest_objective(halves, start=start, gap=1e-6)
+        assert found == pytest.approx(minimise_largest_objective(whole, start=start, gap=1e-6), rel=1e-9)
         assert (rows @ np.exp(found)).max() < 1.0
 
 
 def test_weights_count_in_the_published_rule() -> None:
     assert split_by_probe(bound=0.06, weights=[1.0, 2.0]) == pytest.approx((0.02, 0.04))
-    assert split_equally(bound=0.06, occurrences=3) == pytest.approx((0.02,) * 3)
+    assert split_bound_equally(bound=0.06, occurrences=3) == pytest.approx((0.02,) * 3)
 
 
 @pytest.mark.parametrize("fnr", [True, False])
@@ -221,7 +221,7 @@ def test_fair_split_beats_random_splits_and_its_optimum_is_known() -> None:
     """Proportional fairness under random rows: no random feasible split is better; a single row gives w / sum(w)."""
     numbers = np.random.default_rng(4)
     weights = np.array([[1.0, 2.0, 5.0]])
-    known = minimise_largest(
+    known = minimise_largest_objective(
         SplitProgram(rows=np.ones((1, 3)), weights=weights, offsets=np.zeros(1)), start=np.full(3, -1.2), gap=1e-7
     )
     assert np.exp(known) == pytest.approx(weights[0] / 8.0, rel=1e-5)
@@ -229,7 +229,9 @@ def test_fair_split_beats_random_splits_and_its_optimum_is_known() -> None:
         rows = numbers.integers(0, 2, size=(4, 4)).astype(float) + np.eye(4)
         groups = numbers.uniform(0, 2, size=(3, 4)) * numbers.integers(0, 2, size=(3, 4)) + 0.01
         start = np.full(4, -math.log(rows.sum(axis=1).max()))
-        found = minimise_largest(SplitProgram(rows=rows, weights=groups, offsets=np.zeros(3)), start=start, gap=1e-7)
+        found = minimise_largest_objective(
+            SplitProgram(rows=rows, weights=groups, offsets=np.zeros(3)), start=start, gap=1e-7
+        )
         assert (rows @ np.exp(found)).max() < 1.0
         value = float((-groups @ found).max())
         for _ in range(200):

@@ -14,7 +14,7 @@ import numpy as np
 from mechanisms.certified import Probability
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome
-from mechanisms.threshold.joint_loss import expose_sets_at_once, list_sum_rates
+from mechanisms.threshold.joint_loss import expose_functional_sets, list_sum_rates
 from tests.seeded_noise import SeededNoise
 
 Answers = Callable[[Integers], Booleans]
@@ -129,7 +129,7 @@ class TakenForApart:
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         functionals = len(task.sensitivities)
-        alone = expose_sets_at_once(((functional,) for functional in range(functionals)), functionals=functionals)
+        alone = expose_functional_sets(((functional,) for functional in range(functionals)), functionals=functionals)
         return self._honest.calibrate(replace(task, exposures=alone))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:

@@ -17,7 +17,7 @@ from mechanisms.alarm.shapes import Regime
 from mechanisms.alarm.weights import compute_weight
 from mechanisms.audit import alarms
 from mechanisms.audit.alarms import Watcher, make_audited_alarm, pair_ladders, pair_windows, watch_windows
-from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit, claim_always
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit_subject, claim_always
 from mechanisms.audit.subjects import ALARM, plan_audits
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
@@ -29,7 +29,7 @@ ORDINARY = calibrate_alarm(replace(make_audited_alarm(Regime.GROWING).task, tole
 
 
 def audit_windows(calibration: AlarmCalibration, watch: Watcher, *, samples: int, seed: int) -> AuditReport:
-    return audit("alarm", [pair_windows(calibration, watch, noise=SeededNoise(seed))], samples=samples)
+    return audit_subject("alarm", [pair_windows(calibration, watch, noise=SeededNoise(seed))], samples=samples)
 
 
 @pytest.mark.parametrize("regime", Regime)
@@ -42,7 +42,7 @@ def test_an_alarm_passes_and_could_have_failed(regime: Regime) -> None:
 
 
 def test_a_ladder_passes_and_could_have_failed() -> None:
-    report = audit("ladder", [pair_ladders(noise=SeededNoise(82))], samples=rounds(20_000, quick=1_200))
+    report = audit_subject("ladder", [pair_ladders(noise=SeededNoise(82))], samples=rounds(20_000, quick=1_200))
     assert not report.is_flagged
     assert report.is_conclusive
 
@@ -51,7 +51,7 @@ def test_the_planned_audit_is_of_alarms() -> None:
     report = ALARM.run(samples=rounds(64_000, quick=2_400), noise=SeededNoise(83))
     assert report is not None
     assert (report.subject, report.is_flagged, report.is_conclusive) == (ALARM.subject, False, True)
-    assert ALARM.effort > 0
+    assert ALARM.relative_duration > 0
     assert plan_audits([ALARM.mechanism]) == (ALARM,)
 
 
@@ -94,7 +94,7 @@ def audit_rows(
         return claim_always(lambda samples: rang_at(samples, row, noise), epsilon=epsilon)
 
     pair = Neighbours(description="a row more", first=release_of(0), second=release_of(1))
-    return audit("broken", [pair], samples=samples)
+    return audit_subject("broken", [pair], samples=samples)
 
 
 def test_a_total_computed_anew_is_flagged() -> None:
@@ -144,4 +144,6 @@ def test_a_ladder_that_charges_its_first_rung_alone_is_flagged(monkeypatch: pyte
         return sum_losses_so_far(calibration, replace(state, rungs=state.rungs[:1]))
 
     monkeypatch.setattr(alarms, "sum_losses_so_far", forget)
-    assert audit("ladder", [pair_ladders(noise=SeededNoise(90))], samples=rounds(20_000, quick=1_200)).is_flagged
+    assert audit_subject(
+        "ladder", [pair_ladders(noise=SeededNoise(90))], samples=rounds(20_000, quick=1_200)
+    ).is_flagged

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.audit.auditor import LEAST_PROVED, AuditReport, Neighbours, Release, audit, claim_always
-from mechanisms.audit.events import Transcripts, bound_epsilon_from_below
+from mechanisms.audit.auditor import LEAST_PROVED, AuditReport, Neighbours, Release, audit_subject, claim_always
+from mechanisms.audit.events import Transcripts, bound_epsilon_from_counts
 from mechanisms.audit.many_groups import GROUPS, audit_many_groups
 from mechanisms.audit.subjects import (
     ALARM,
@@ -42,7 +42,7 @@ from mechanisms.published.probe import PHASES_RESERVED
 from mechanisms.published.sparse_vector import SparseVector, run_sparse_vector
 from mechanisms.published.tslm import Tslm
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_functional_sets
 from mechanisms.threshold.renyi import compute_divergence
 from tests.effort import is_quick, rounds
 from tests.mechanisms.audit.broken import (
@@ -87,7 +87,7 @@ def test_sparse_vectors_without_a_limit_are_flagged(variant: str) -> None:
     pair = streams(
         lambda distances: VARIANTS[variant](distances, epsilon=EPSILON, noise=noise), STREAMS, epsilon=float(EPSILON)
     )
-    report = audit(variant, [pair], samples=SAMPLES)
+    report = audit_subject(variant, [pair], samples=SAMPLES)
     assert report.is_flagged
     assert report.epsilon_lower > 1.2
 
@@ -108,7 +108,7 @@ def test_the_sparse_vector_with_a_limit_passes(most_positives: int) -> None:
         )
 
     pairs = [streams(answers, STREAMS, epsilon=float(EPSILON)), streams(answers, ((0,) * 6, (1,) * 6), epsilon=1.0)]
-    report = audit("sparse vector", pairs, samples=SAMPLES)
+    report = audit_subject("sparse vector", pairs, samples=SAMPLES)
     assert not report.is_flagged
     assert report.epsilon_lower > 0.1
 
@@ -134,7 +134,7 @@ def test_a_sparse_vector_with_a_quarter_too_little_noise_is_flagged(factor: Frac
         )
 
     claim = float(4 * query_rate)
-    report = audit("sparse vector", [streams(answers, CROWD, epsilon=claim)], samples=400_000)
+    report = audit_subject("sparse vector", [streams(answers, CROWD, epsilon=claim)], samples=400_000)
     assert report.is_flagged == (factor > 1)
     assert report.epsilon_lower > 0.8 * claim
 
@@ -168,7 +168,7 @@ def refinement(draw_from: Callable[[int], Callable[[int], Integers]]) -> AuditRe
         first=claim_always(draw_from(0), epsilon=1.0),
         second=claim_always(draw_from(1), epsilon=1.0),
     )
-    return audit("refinement", [pair], samples=SAMPLES)
+    return audit_subject("refinement", [pair], samples=SAMPLES)
 
 
 def test_a_loss_that_is_overstated_now_and_then_hides_nothing() -> None:
@@ -183,7 +183,7 @@ def test_a_loss_that_is_overstated_now_and_then_hides_nothing() -> None:
 
         return release
 
-    report = audit("shown", [Neighbours(description="bits", first=show(0), second=show(1))], samples=2_000)
+    report = audit_subject("shown", [Neighbours(description="bits", first=show(0), second=show(1))], samples=2_000)
     assert report.is_flagged
     assert report.claimed_epsilon == 0.0
 
@@ -240,7 +240,7 @@ def test_two_refinements_of_one_value_are_flagged(twice: bool) -> None:
 
         return draw
 
-    report = audit(
+    report = audit_subject(
         "one path", [Neighbours(description="19 and 20", first=release(19), second=release(20))], samples=400_000
     )
     assert report.is_flagged == twice
@@ -321,7 +321,7 @@ def test_events_are_chosen_by_the_part_of_a_claim_that_they_prove() -> None:
         return draw
 
     pair = Neighbours(description="one and the other", first=release(0.9, 1), second=release(0.1, 2))
-    report = audit("early looks", [pair], samples=20_000)
+    report = audit_subject("early looks", [pair], samples=20_000)
     assert not report.is_flagged
     assert report.epsilon_lower > 0.8 * math.log(9)
 
@@ -334,7 +334,7 @@ def test_questions_are_planned_for_every_mechanism() -> None:
     assert {audit.question for audit in asked} == set(make_audit_tasks())
     assert {audit.mechanism for audit in planned if audit.is_continued} == set(CONTINUABLE)
     assert {audit.mechanism for audit in planned if audit.has_many_groups} == set(CONTINUABLE)
-    assert all(audit.effort > 0 for audit in planned)
+    assert all(audit.relative_duration > 0 for audit in planned)
     assert plan_audits(["svt"]) == tuple(audit for audit in planned if audit.mechanism == "svt")
 
 
@@ -438,11 +438,11 @@ def test_tolerances_are_widened_until_a_claim_can_be_refuted(name: str, question
 
 def test_the_bound_from_counts() -> None:
     hits, rivals = np.array([0, 50, 100, 100]), np.array([10, 50, 100, 0])
-    lower = bound_epsilon_from_below(hits, rivals, samples=100, error=1e-3)
+    lower = bound_epsilon_from_counts(hits, rivals, samples=100, error=1e-3)
     assert lower[:3].tolist() == [0.0, 0.0, 0.0]
     assert 1.5 < lower[3] < 3.0
     with pytest.raises(ValueError, match="a pair of databases"):
-        audit("nothing", [], samples=10)
+        audit_subject("nothing", [], samples=10)
 
 
 @pytest.mark.parametrize(("chance", "rival"), [(0.5, 0.2), (0.9, 0.1), (0.3, 0.3), (1.0, 0.4)])
@@ -452,7 +452,7 @@ def test_the_bound_fails_no_oftener_than_its_two_errors(chance: float, rival: fl
     counts = np.arange(samples + 1)
     joint = np.outer(stats.binom.pmf(counts, samples, chance), stats.binom.pmf(counts, samples, rival))
     hits, rivals = np.meshgrid(counts, counts, indexing="ij")
-    lower = bound_epsilon_from_below(hits, rivals, samples=samples, error=error)
+    lower = bound_epsilon_from_counts(hits, rivals, samples=samples, error=error)
     assert joint[lower > math.log(chance / rival) + 1e-12].sum() <= 2 * error
 
 
@@ -508,7 +508,7 @@ def test_parts_of_sensitivities(understated: bool) -> None:
     for before, after in list_critical_neighbours(told):
         moves.add(tuple(abs(one - other) for one, other in zip(before, after, strict=True)))
     assert moves == {(4, 1), (1, 4)}
-    claimed = replace(told, exposures=expose_sets_at_once(((0,), (1,)), functionals=2)) if understated else told
+    claimed = replace(told, exposures=expose_functional_sets(((0,), (1,)), functionals=2)) if understated else told
     calibration = Keyhole().calibrate(claimed)
     noise = SeededNoise(31)
 
@@ -522,4 +522,4 @@ def test_parts_of_sensitivities(understated: bool) -> None:
         return claim_always(draw, epsilon=calibration.worst_case_epsilon)
 
     pair = Neighbours(description="one row", first=release((20, 30)), second=release((24, 31)))
-    assert audit("parts", [pair], samples=SAMPLES).is_flagged == understated
+    assert audit_subject("parts", [pair], samples=SAMPLES).is_flagged == understated

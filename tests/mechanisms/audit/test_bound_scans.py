@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.audit.auditor import Neighbours, audit, claim_always
+from mechanisms.audit.auditor import Neighbours, audit_subject, claim_always
 from mechanisms.audit.bound_scans import audit_scan, make_audited_scan
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.audit.subjects import SCAN
@@ -38,7 +38,7 @@ def test_the_planned_audit_is_of_the_scan() -> None:
     report = SCAN.run(samples=10_000, noise=SeededNoise(53))
     assert report is not None
     assert (report.subject, report.is_flagged, report.is_conclusive) == (SCAN.subject, False, True)
-    assert SCAN.effort > 0
+    assert SCAN.relative_duration > 0
 
 
 @pytest.mark.parametrize("sharper", [False, True])
@@ -60,7 +60,7 @@ def test_the_released_index_itself(sharper: bool) -> None:
         first=claim_always(draw_from((beyond[0] + 1, *beyond[1:])), epsilon=1.0),
         second=claim_always(draw_from(beyond), epsilon=1.0),
     )
-    report = audit("above_threshold", [pair], samples=1_500)
+    report = audit_subject("above_threshold", [pair], samples=1_500)
     assert report.is_flagged == sharper
     assert report.is_conclusive
 

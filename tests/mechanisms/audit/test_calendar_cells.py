@@ -20,7 +20,7 @@ def test_a_cell_is_charged_once_whatever_reads_it() -> None:
     assert report is not None
     assert (report.subject, report.is_flagged, report.is_conclusive) == (CELLS.subject, False, True)
     assert report.epsilon_lower > 0.75 * report.claimed_epsilon
-    assert CELLS.effort > 0
+    assert CELLS.relative_duration > 0
     assert plan_audits([CELLS.mechanism]) == (CELLS,)
 
 

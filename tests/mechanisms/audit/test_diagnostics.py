@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
+from mechanisms.audit.auditor import AuditReport, Neighbours, audit_subject, claim_always
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.diagnostics.interval_partition import compute_noise_scale
 from mechanisms.diagnostics.pribrp import merge_bins, summarise_bin
@@ -34,7 +34,7 @@ def audited(
         first=claim_always(many(here), epsilon=1.0),
         second=claim_always(many(there), epsilon=1.0),
     )
-    return audit(subject, [pair], samples=samples)
+    return audit_subject(subject, [pair], samples=samples)
 
 
 def bins() -> tuple[Integers, Integers]:
@@ -100,7 +100,7 @@ def test_a_partition_as_in_the_public_code_is_flagged_and_the_repaired_one_passe
         first=claim_always(draw_from([5, 5, 6, 5]), epsilon=1.0),
         second=claim_always(draw_from([5, 5, 5, 5]), epsilon=1.0),
     )
-    report = audit("partition", [pair], samples=rounds(400_000, quick=20_000))
+    report = audit_subject("partition", [pair], samples=rounds(400_000, quick=20_000))
     assert report.is_flagged == printed
     assert (report.epsilon_lower > 1.2) == printed
 

@@ -20,7 +20,7 @@ def test_a_cell_is_charged_all_groups_of_its_unit() -> None:
     assert report is not None
     assert (report.subject, report.is_flagged, report.is_conclusive) == (JOIN.subject, False, True)
     assert report.epsilon_lower > 0.6 * report.claimed_epsilon
-    assert JOIN.effort > 0
+    assert JOIN.relative_duration > 0
 
 
 @pytest.mark.parametrize("mechanism", [Keyhole(), Progressive()], ids=lambda one: one.name)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.audit.auditor import AuditReport, audit
+from mechanisms.audit.auditor import AuditReport, audit_subject
 from mechanisms.audit.rankings import AUDITED_LOOKS, Ranker, pair_rankings
 from mechanisms.audit.subjects import RANKING, plan_audits
 from mechanisms.formula import Booleans, Integers
@@ -26,7 +26,7 @@ def audit_pair(
 ) -> AuditReport:
     """One pair of databases alone: as many draws are found out by it as by all of them, in a third of the time."""
     pair = pair_rankings(rank, schedule=schedule, noise=SeededNoise(seed))[place]
-    return audit("ranking", [pair], samples=samples)
+    return audit_subject("ranking", [pair], samples=samples)
 
 
 @pytest.mark.parametrize("place", range(4))
@@ -115,5 +115,5 @@ def test_the_planned_audit_is_of_rankings() -> None:
     assert report is not None
     assert (report.subject, report.is_flagged) == (RANKING.subject, False)
     assert report.is_conclusive or is_quick()
-    assert RANKING.effort > 0
+    assert RANKING.relative_duration > 0
     assert plan_audits([RANKING.mechanism]) == (RANKING,)

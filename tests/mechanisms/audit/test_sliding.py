@@ -6,8 +6,8 @@ False alarms as in the audit: 1e-6 a report; the seeds are fixed.
 import numpy as np
 import pytest
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, audit
-from mechanisms.audit.sliding import make_audited_sliding, pair_sliding, pair_sliding_windows, watch_answers
+from mechanisms.audit.auditor import AuditReport, Neighbours, audit_subject
+from mechanisms.audit.sliding import make_audited_sliding, pair_one_sliding_window, pair_sliding_windows, watch_answers
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 from mechanisms.standing.sliding_noise import SlidingNoise
@@ -16,7 +16,7 @@ from tests.seeded_noise import SeededNoise
 
 
 def _report(pair: Neighbours, *, samples: int) -> AuditReport:
-    return audit("sliding", [pair], samples=samples)
+    return audit_subject("sliding", [pair], samples=samples)
 
 
 @pytest.mark.parametrize("place", range(2))
@@ -28,7 +28,9 @@ def test_noise_drawn_once_passes_and_could_have_failed(place: int) -> None:
 
 @pytest.mark.parametrize(("window", "block"), [(2, 1), (4, 2)])
 def test_a_quarter_of_the_loss_is_flagged(window: int, block: int) -> None:
-    pair = pair_sliding(make_audited_sliding(window, block), watch_answers, noise=SeededNoise(62), charged=0.25)
+    pair = pair_one_sliding_window(
+        make_audited_sliding(window, block), watch_answers, noise=SeededNoise(62), charged=0.25
+    )
     assert _report(pair, samples=rounds(20_000, quick=3_000)).is_flagged
 
 
@@ -43,8 +45,8 @@ def test_noise_drawn_anew_at_each_look_is_flagged() -> None:
             columns.append(sliding.take_look(state, one[np.newaxis, :], look=look, noise=noise).alerted)
         return np.array(columns, dtype=np.int64).T.copy()
 
-    anew = pair_sliding(make_audited_sliding(8, 1), watch, noise=SeededNoise(63))
-    once = pair_sliding(make_audited_sliding(8, 1), watch_answers, noise=SeededNoise(64))
+    anew = pair_one_sliding_window(make_audited_sliding(8, 1), watch, noise=SeededNoise(63))
+    once = pair_one_sliding_window(make_audited_sliding(8, 1), watch_answers, noise=SeededNoise(64))
     assert _report(anew, samples=60_000).is_flagged
     assert not _report(once, samples=60_000).is_flagged
 
@@ -53,5 +55,5 @@ def test_rows_that_count_after_the_first_look_at_their_tick_are_flagged() -> Non
     """One that is there at the second of its two looks alone: that look's noise has to be larger than both of its
     neighbours' allow, which is twice as unlikely, by logarithm, as one event may make it."""
     sliding = make_audited_sliding(2, 1)
-    late = pair_sliding(sliding, watch_answers, noise=SeededNoise(65), late=1)
+    late = pair_one_sliding_window(sliding, watch_answers, noise=SeededNoise(65), late=1)
     assert _report(late, samples=rounds(20_000, quick=12_000)).is_flagged

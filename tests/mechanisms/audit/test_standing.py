@@ -10,33 +10,33 @@ import numpy as np
 import pytest
 
 from mechanisms.alarm.shapes import Regime
-from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit, claim_always
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit_subject, claim_always
 from mechanisms.audit.standing import (
     Watched,
+    make_audited_alarms,
     make_audited_distance,
-    make_audited_standing,
-    pair_both,
-    pair_coming,
     pair_either,
     pair_formulas,
-    pair_signed,
+    pair_one_value_streams,
+    pair_signed_streams,
+    pair_two_value_streams,
     watch_keys,
 )
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers
 from mechanisms.protocol import Epsilons, Noise
-from mechanisms.standing.alarms import calibrate_standing
+from mechanisms.standing.alarms import calibrate_standing_alarms
 from mechanisms.standing.distance import calibrate_distance
 from mechanisms.standing.standing_streams import watch_by_stream
-from mechanisms.threshold.joint_loss import expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_functional_sets
 from tests.effort import cases, is_quick, rounds
 from tests.seeded_noise import SeededNoise
 
 LATE_NEAR, LATE_FAR = -10, -100
-APART = expose_sets_at_once([[0], [1]], functionals=2)
+APART = expose_functional_sets([[0], [1]], functionals=2)
 
 
 def report_on(pair: Neighbours, *, quick: int) -> AuditReport:
-    return audit("standing", [pair], samples=rounds(20_000, quick=quick))
+    return audit_subject("standing", [pair], samples=rounds(20_000, quick=quick))
 
 
 @pytest.mark.parametrize("place", range(7))
@@ -47,10 +47,10 @@ def test_a_formula_of_alarms_passes_and_could_have_failed(place: int) -> None:
     assert is_quick() or report.epsilon_lower > 0.5 * report.claimed_epsilon
 
 
-@pytest.mark.parametrize("pair", [pair_both, pair_either])
+@pytest.mark.parametrize("pair", [pair_two_value_streams, pair_either])
 def test_charging_the_largest_of_losses_that_one_unit_has_together_is_flagged(pair: object) -> None:
     """A unit that raises both values against a loss for units that raise one of them."""
-    standing = make_audited_standing(AllOf if pair is pair_both else AnyOf, exposures=APART)
+    standing = make_audited_alarms(AllOf if pair is pair_two_value_streams else AnyOf, exposures=APART)
     assert callable(pair)
     assert report_on(pair(standing, watch_keys, noise=SeededNoise(76)), quick=3_200).is_flagged
 
@@ -60,7 +60,7 @@ def test_ladders_whose_windows_are_charged_a_quarter_are_flagged() -> None:
         seen, spent = watch_keys(standing, values, noise)
         return seen, spent / 4
 
-    pair = pair_both(make_audited_standing(AllOf, progressive=True), watch, noise=SeededNoise(77))
+    pair = pair_two_value_streams(make_audited_alarms(AllOf, progressive=True), watch, noise=SeededNoise(77))
     assert report_on(pair, quick=1_200).is_flagged
 
 
@@ -68,13 +68,13 @@ def test_ladders_whose_windows_are_charged_a_quarter_are_flagged() -> None:
 def test_a_distance_charged_as_if_it_only_grew_is_flagged(regime: Regime) -> None:
     """At full size the loss of an alarm of that rate on growing values, of which these make three times and twice as
     much; less at quick."""
-    part = (0.4 if is_quick() else 1.0) / regime.factor
+    part = (0.4 if is_quick() else 1.0) / regime.loss_factor
 
     def watch(standing: Watched, values: Integers, noise: Noise) -> tuple[Integers, Epsilons]:
         seen, spent = watch_keys(standing, values, noise)
         return seen, spent * part
 
-    pair = pair_signed if regime is Regime.SIGNED else pair_coming
+    pair = pair_signed_streams if regime is Regime.SIGNED else pair_one_value_streams
     assert report_on(pair(make_audited_distance(regime), watch, noise=SeededNoise(78)), quick=1_600).is_flagged
 
 
@@ -85,8 +85,8 @@ def test_totals_of_a_formula_computed_anew_with_late_rows_are_flagged(whole: boo
     that are there by then, those of the looks before as well. What had alerted stays. The last look's own values are so
     low that hardly any alarm rings at it, but for what the looks before it are made to weigh."""
     formula: Formula = AnyOf(tuple(Cut(functional, 0, above=True, tolerance=14) for functional in (0, 1)))
-    task = replace(make_audited_standing(AnyOf).task, formula=formula, regimes=(Regime.COMING_AND_GOING,) * 2)
-    standing: Watched = calibrate_distance(replace(task, monotone=False)) if whole else calibrate_standing(task)
+    task = replace(make_audited_alarms(AnyOf).task, formula=formula, regimes=(Regime.COMING_AND_GOING,) * 2)
+    standing: Watched = calibrate_distance(replace(task, monotone=False)) if whole else calibrate_standing_alarms(task)
 
     def release_of(more: int, noise: Noise) -> Release:
         def draw(samples: int) -> Integers:
@@ -127,7 +127,7 @@ def test_a_unit_in_several_ticks_loses_what_its_changes_sum_to(name: str, charge
     What is seen is whether each estimate is below the smaller value, at it, or above.
     """
     task = replace(
-        make_audited_standing(AllOf).task, sensitivities=(2, 2), formula=Cut(0, 0, above=True, tolerance=0), looks=2
+        make_audited_alarms(AllOf).task, sensitivities=(2, 2), formula=Cut(0, 0, above=True, tolerance=0), looks=2
     )
     stream = watch_by_stream(task, name=name, epsilon=Fraction(2)).streams[0]
 

@@ -9,14 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
+from mechanisms.audit.auditor import AuditReport, Neighbours, audit_subject, claim_always
 from mechanisms.audit.stream_subjects import StreamTwins, audit_stream, list_twins, pair_streams
 from mechanisms.audit.subjects import STREAMED, PlannedAudit, plan_audits
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Noise
-from mechanisms.streams.hierarchy import Hierarchy, prune_below_small
+from mechanisms.streams.hierarchy import Hierarchy, prune_parts_of_small
 from mechanisms.streams.pegasus import Pegasus
-from mechanisms.streams.phs_pegasus import PhsPegasus, find_small
+from mechanisms.streams.phs_pegasus import PhsPegasus, find_small_aggregations
 from mechanisms.streams.stream_names import STREAMS
 from tests.effort import cases, is_quick, rounds
 from tests.mechanisms.streams.given_noise import GivenNoise
@@ -39,7 +39,7 @@ def prune_as_printed(aggregates: Integers, noise: Noise) -> Booleans:
 
 def prune_corrected(aggregates: Integers, noise: Noise) -> Booleans:
     """The same claim, shared by all that are compared."""
-    return find_small(PATH, aggregates, rate=Fraction(1, COMPARED * EVENT), prune_below=0, noise=noise)
+    return find_small_aggregations(PATH, aggregates, rate=Fraction(1, COMPARED * EVENT), prune_below=0, noise=noise)
 
 
 def audit_pruning(prune: Prune, *, samples: int, seed: int) -> AuditReport:
@@ -49,13 +49,13 @@ def audit_pruning(prune: Prune, *, samples: int, seed: int) -> AuditReport:
     def draw(count: int) -> Callable[[int], Integers]:
         def depth(size: int) -> Integers:
             small = prune(np.full((size, COMPARED + 1), count, dtype=np.int64), noise)
-            pruned: Integers = prune_below_small(PATH, small).pruned.astype(np.int64)
+            pruned: Integers = prune_parts_of_small(PATH, small).pruned.astype(np.int64)
             return np.asarray(pruned.sum(axis=1)[:, np.newaxis], dtype=np.int64)
 
         return depth
 
     pair = Neighbours("one event and none", claim_always(draw(EVENT), epsilon=1.0), claim_always(draw(0), epsilon=1.0))
-    return audit("pruning", [pair], samples=samples)
+    return audit_subject("pruning", [pair], samples=samples)
 
 
 def test_pruning_as_printed_is_flagged() -> None:
@@ -82,7 +82,7 @@ def test_mechanisms_for_streams_pass_and_could_have_failed(planned: PlannedAudit
     assert report is not None
     assert not report.is_flagged
     assert report.is_conclusive or is_quick()
-    assert audited.effort > 0
+    assert audited.relative_duration > 0
 
 
 def test_every_mechanism_that_reads_counts_is_audited() -> None:
@@ -126,7 +126,7 @@ def test_groups_without_noise_on_their_deviations_are_flagged() -> None:
     pegasus = Pegasus(epsilon=Fraction(2), sensitivity=1, grouper_share=Fraction(1, 2), theta_factor=Fraction(1, 2))
     assert pegasus.grouper.deviation_rate == Fraction(1, 8)
     pair = pair_streams(StreamTwins(pegasus, (0, 2, 1), 2), noise=NoTestNoise(SeededNoise(105)))
-    assert audit("groups", [pair], samples=8_000).is_flagged
+    assert audit_subject("groups", [pair], samples=8_000).is_flagged
 
 
 def test_losses_of_pruned_levels_are_not_spent_twice() -> None:

@@ -17,7 +17,7 @@ def test_a_table_passes() -> None:
     assert report is not None
     assert (report.subject, report.is_flagged, report.is_conclusive) == (TABLE.subject, False, True)
     assert report.claimed_epsilon in (1.0, 2.0)
-    assert TABLE.effort > 0
+    assert TABLE.relative_duration > 0
 
 
 def test_a_table_with_noise_for_one_row_of_a_unit_is_flagged() -> None:

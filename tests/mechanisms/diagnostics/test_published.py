@@ -18,7 +18,7 @@ from mechanisms.diagnostics.priroc import release_priroc, release_priroc_fix
 from mechanisms.diagnostics.prirp import release_prirp
 from mechanisms.diagnostics.residual_grid import (
     ResidualGrid,
-    cut_evenly,
+    cut_range_evenly,
     fold_middle,
     release_residuals,
     scan_cells,
@@ -174,5 +174,5 @@ def test_a_scan_of_cells_stops_behind_the_last_row() -> None:
 def test_cells_are_folded_and_cut() -> None:
     assert fold_middle(np.array([1, 2, 3, 4])).tolist() == [5, 5]
     assert fold_middle(np.array([1, 2, 3, 5])).tolist() == [5, 6]
-    assert cut_evenly(3, 7, parts=9) == (3, 4, 5, 6, 7)
-    assert cut_evenly(0, 10, parts=3) == (0, 3, 7, 10)
+    assert cut_range_evenly(3, 7, parts=9) == (3, 4, 5, 6, 7)
+    assert cut_range_evenly(0, 10, parts=3) == (0, 3, 7, 10)

@@ -14,7 +14,7 @@ from mechanisms.diagnostics.score_histogram import (
     ScoreHistogram,
     choose_bins,
     compute_laplace_variance,
-    cut_equally,
+    cut_cells_equally,
     release_adaptive,
     release_scores,
 )
@@ -43,7 +43,7 @@ def area_by_ranks(scored: Scored) -> float:
 
 
 def released(counts: Integers, *, bins: int, epsilon: str, seed: int, most_rows: int = 1) -> ScoreHistogram:
-    edges = cut_equally(len(counts), bins=bins)
+    edges = cut_cells_equally(len(counts), bins=bins)
     return release_scores(counts, edges=edges, epsilon=Fraction(epsilon), most_rows=most_rows, noise=SeededNoise(seed))
 
 
@@ -73,7 +73,7 @@ def test_bins_are_sums_of_cells() -> None:
     found = released(counts, bins=4, epsilon="60", seed=1)
     assert found.edges == (0, 2, 5, 8, 10)
     assert found.counts.tolist() == [[2, 4], [18, 21], [36, 39], [34, 36]]
-    assert cut_equally(3, bins=16) == (0, 1, 2, 3)
+    assert cut_cells_equally(3, bins=16) == (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize(("rows", "epsilon", "bins"), [(684, 0.5, 16), (3000, 1.0, 32), (30_000, 1.0, 64)])

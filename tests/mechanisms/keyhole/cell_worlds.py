@@ -11,7 +11,7 @@ import numpy as np
 from mechanisms.formula import Booleans, Cut, Formula, Integers
 from mechanisms.keyhole.taken_cells import Weights
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, Exposure, TakenCells
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 
 Key: TypeAlias = tuple[int, ...]
 Part: TypeAlias = tuple[int, int, TakenCells]
@@ -42,7 +42,7 @@ def common_sums(
 ) -> CommonSums:
     return CommonSums(
         sensitivities=sensitivities,
-        exposures=exposures or expose_all_at_once(len(sensitivities)),
+        exposures=exposures or expose_all_functionals(len(sensitivities)),
         readings=tuple(tuple((place, times) for place, times, _ in reading) for reading in readings),
         scales=(1,) * len(readings),
         cells=tuple(tuple(where for _, _, where in reading) for reading in readings),
@@ -55,7 +55,7 @@ def cell_task(common: CommonSums, formula: Formula, *predicates: Formula) -> Dec
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=expose_all_at_once(functionals),
+        exposures=expose_all_functionals(functionals),
         fnr=0.05,
         fpr=0.1,
         predicates=predicates,

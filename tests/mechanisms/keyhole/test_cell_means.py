@@ -12,7 +12,7 @@ from scipy import stats
 
 from mechanisms.formula import AllOf, Integers
 from mechanisms.keyhole.cell_means import bound_error, compare_exact_means, decide_means
-from mechanisms.keyhole.cell_readings import bound_missed, bound_wrong
+from mechanisms.keyhole.cell_readings import bound_false_reject, bound_false_accept
 from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, TakenCells, Unachievable
 from mechanisms.registry import MECHANISMS
@@ -187,8 +187,8 @@ def test_shares_are_kept_and_the_loss_is_that_of_every_sum(
     task = cell_task(guarded, AllOf((literal, above(1, 499, 100)))) if both else cell_task(common, literal)
     made = calibrate(name, task)
     test = made.tests[0]
-    assert bound_missed(test, 1) <= test.fnr <= 0.05 + ROUNDING
-    assert bound_wrong(test, -tolerance) <= test.fpr <= 0.1 + ROUNDING
+    assert bound_false_reject(test, 1) <= test.fnr <= 0.05 + ROUNDING
+    assert bound_false_accept(test, -tolerance) <= test.fpr <= 0.1 + ROUNDING
     assert made.fnr is not None
     assert made.fpr is not None
     assert made.fnr <= 0.05

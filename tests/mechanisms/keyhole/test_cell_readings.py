@@ -12,16 +12,16 @@ from scipy import stats
 
 from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, evaluate_formula
 from mechanisms.keyhole.cell_readings import (
-    bound_missed,
-    bound_wrong,
+    bound_false_reject,
+    bound_false_accept,
     find_affordable_tolerance,
 )
 from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.keyhole.taken_cells import LARGEST_VALUE, read_cells, weigh_noises
-from mechanisms.noise.noise_sum import Noises, Weighted, merge_equal_noises
+from mechanisms.noise.noise_sum import Noises, WeightedNoise, merge_equal_noises
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, TakenCells, Unachievable
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, expose_sets_at_once, list_sum_rates
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_functionals, expose_functional_sets, list_sum_rates
 from tests.effort import examples, rounds
 from tests.mechanisms.keyhole.cell_worlds import (
     Part,
@@ -89,7 +89,7 @@ def commons(draw: st.DrawFn, *, readings: int = 1, most: int = 4) -> CommonSums:
     shape = tuple(draw(st.lists(st.integers(1, most), min_size=1, max_size=3)))
     times = st.integers(-3, 3).filter(bool)
     parts = st.lists(st.tuples(st.integers(0, 1), times, _cells(shape)), min_size=1, max_size=3)
-    exposures = draw(st.sampled_from((expose_all_at_once(2), expose_sets_at_once(((0,), (1,)), functionals=2))))
+    exposures = draw(st.sampled_from((expose_all_functionals(2), expose_functional_sets(((0,), (1,)), functionals=2))))
     drawn = [draw(parts) for _ in range(readings)]
     return common_sums(shape, *drawn, sensitivities=(draw(st.integers(1, 9)), 1), exposures=exposures)
 
@@ -104,7 +104,7 @@ def noises_of(made: Calibration, functional: int) -> list[Noises]:
     assert common is not None
     rates = shared_rates(made)
     return [
-        merge_equal_noises([Weighted(times, count, rates[place]) for place, times, count in kind])
+        merge_equal_noises([WeightedNoise(times, count, rates[place]) for place, times, count in kind])
         for kind in kinds_of_keys(common, functional)
     ]
 
@@ -152,8 +152,8 @@ def test_rates_are_kept_in_keys_of_every_kind(name: str, common: CommonSums, tol
     assert wrong - ROUNDING <= test.fpr <= 0.1
     assert made.fnr is not None
     assert made.fpr is not None
-    assert bound_missed(test, 1) == pytest.approx(missed, abs=3e-9)
-    assert bound_wrong(test, -tolerance) == pytest.approx(wrong, abs=3e-9)
+    assert bound_false_reject(test, 1) == pytest.approx(missed, abs=3e-9)
+    assert bound_false_accept(test, -tolerance) == pytest.approx(wrong, abs=3e-9)
     assert missed - ROUNDING <= made.fnr <= 0.05
     assert wrong - ROUNDING <= made.fpr <= 0.1
     assert max(exact_tail(one, test.shift) for one in noises_of(made, 0)) > 0.05 - 3e-9 or test.shift == 0

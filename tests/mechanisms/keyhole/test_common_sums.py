@@ -15,14 +15,14 @@ from mechanisms.audit.worst_cases import make_audit_tasks, widen_tolerances
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.keyhole.key_parts import KEYS_AT_ONCE
-from mechanisms.keyhole.noise_continuation import decide_in_full, lay_on_paths
+from mechanisms.keyhole.noise_continuation import decide_with_all_revealed, lay_on_paths
 from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.noise.exact import ExactNoise
 from mechanisms.noise.random_bytes import draw_random_bytes
 from mechanisms.protocol import Calibration, CommonSums, DecisionTask, FunctionalTest, Unachievable
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, list_sum_rates
-from mechanisms.threshold.three_zone import bound_missed, bound_wrong
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_functionals, list_sum_rates
+from mechanisms.threshold.three_zone import bound_false_accept, bound_false_reject
 from tests.effort import examples, is_quick, rounds
 from tests.mechanisms.audit.broken import CountForNothing
 from tests.seeded_noise import SeededNoise
@@ -50,13 +50,13 @@ def mean_task(
     return DecisionTask(
         formula=formula,
         sensitivities=(most, most, 1)[: 2 + counted],
-        exposures=expose_all_at_once(2 + counted),
+        exposures=expose_all_functionals(2 + counted),
         fnr=0.05,
         fpr=0.1,
         predicates=predicates,
         common=CommonSums(
             sensitivities=(moved, 1),
-            exposures=expose_all_at_once(2),
+            exposures=expose_all_functionals(2),
             readings=readings,
             scales=(scale, scale, 1)[: 2 + counted],
         ),
@@ -92,8 +92,8 @@ def test_rates_are_those_of_the_noise_value_by_value(name: str, times: int, scal
         passed += chances[values - scale * tolerance > -test.shift].sum()
         assert missed <= test.fnr
         assert passed <= test.fpr
-        assert bound_missed(test, 1) == pytest.approx(missed, rel=1e-6)
-        assert bound_wrong(test, -tolerance) == pytest.approx(passed, rel=1e-6)
+        assert bound_false_reject(test, 1) == pytest.approx(missed, rel=1e-6)
+        assert bound_false_accept(test, -tolerance) == pytest.approx(passed, rel=1e-6)
     assert made.fnr is not None
     assert made.fpr is not None
     assert 0.9 * 0.05 < made.fnr <= 0.05
@@ -237,7 +237,7 @@ def test_nothing_is_left_for_other_questions(name: str) -> None:
     sums = np.array([[0, 9_000], [1_000, 1_000]])
     assert MECHANISMS[name].decide(made, sums, noise=SeededNoise(1)).paths == ()
     assert lay_on_paths(made, (None, None)) is None
-    in_full = decide_in_full(made, sums, noise=SeededNoise(1))
+    in_full = decide_with_all_revealed(made, sums, noise=SeededNoise(1))
     assert in_full.epsilon.tolist() == [made.worst_case_epsilon] * 2
 
 
@@ -255,7 +255,7 @@ def test_the_worst_case_is_reached_and_not_passed() -> None:
     ]
     assert max(map(abs, logs)) == pytest.approx(made.worst_case_epsilon, rel=1e-9)
     assert compute_joint_loss(
-        [rate * moved for rate, moved in zip(list_sum_rates(made), (4, 1), strict=True)], expose_all_at_once(2)
+        [rate * moved for rate, moved in zip(list_sum_rates(made), (4, 1), strict=True)], expose_all_functionals(2)
     ) <= (Fraction(made.worst_case_epsilon))
 
 

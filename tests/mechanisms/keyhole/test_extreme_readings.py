@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.formula import Integers
-from mechanisms.keyhole.cell_readings import bound_missed, bound_wrong
+from mechanisms.keyhole.cell_readings import bound_false_reject, bound_false_accept
 from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.keyhole.taken_cells import count_candidates
-from mechanisms.noise.noise_sum import Weighted, merge_equal_noises
+from mechanisms.noise.noise_sum import WeightedNoise, merge_equal_noises
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, TakenCells, Unachievable
 from mechanisms.registry import MECHANISMS
 from tests.effort import examples, rounds
@@ -99,14 +99,14 @@ def test_every_cell_that_may_be_the_largest_is_allowed_for(reading: str) -> None
     alone = (own | {place: own.get(place, 0) + factor}).items()
     tails = [
         [
-            cells * exact_tail(merge_equal_noises([Weighted(abs(n), 1, rates[s]) for s, n in noises if n]), value)
+            cells * exact_tail(merge_equal_noises([WeightedNoise(abs(n), 1, rates[s]) for s, n in noises if n]), value)
             for noises in (other, alone)
         ]
         for value in (test.shift + 1, 90 - test.shift + 1)
     ]
     missed, wrong = map(max, tails)
-    assert bound_missed(test, 1) == pytest.approx(missed, abs=cells * ROUNDING)
-    assert bound_wrong(test, -90) == pytest.approx(wrong, abs=cells * ROUNDING)
+    assert bound_false_reject(test, 1) == pytest.approx(missed, abs=cells * ROUNDING)
+    assert bound_false_accept(test, -90) == pytest.approx(wrong, abs=cells * ROUNDING)
     assert 0.03 < missed <= test.fnr <= 0.05
     assert 0.06 < wrong <= test.fpr <= 0.1
 

@@ -29,7 +29,7 @@ from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import DecisionTask, FunctionalTest, Mechanism, NoisePath, Outcome
 from mechanisms.published.tslm import Tslm
-from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 from mechanisms.threshold.one_shot import calibrate_at_rate, count_blocks_in_tolerance
 from mechanisms.threshold.three_zone import compute_exact_acceptance, compute_exact_rejection
 from tests.effort import cases, examples, rounds
@@ -52,7 +52,7 @@ def task_of(
     return DecisionTask(
         formula=formula,
         sensitivities=sensitivities or (1,) * functionals,
-        exposures=expose_all_at_once(functionals),
+        exposures=expose_all_functionals(functionals),
         fnr=fnr,
         fpr=fpr,
         blocks=frozenset(),
@@ -277,7 +277,7 @@ def test_any_questions_on_one_path_keep_their_bounds(seed: int) -> None:
         task = DecisionTask(
             formula=chosen.choice((AllOf, AnyOf))(literals),
             sensitivities=sensitivities,
-            exposures=expose_all_at_once(3),
+            exposures=expose_all_functionals(3),
             fnr=chosen.choice((0.4, 0.05, 1e-6)),
             fpr=chosen.choice((0.4, 0.05, 1e-6)),
         )
@@ -443,7 +443,7 @@ def shortened(path: NoisePath, reached: Integers) -> NoisePath:
 
 def test_disjoint_functionals_cost_the_larger_difference() -> None:
     task = replace(
-        task_of(AnyOf((count(), count(functional=1)))), exposures=expose_sets_at_once(((0,), (1,)), functionals=2)
+        task_of(AnyOf((count(), count(functional=1)))), exposures=expose_functional_sets(((0,), (1,)), functionals=2)
     )
     values = spread_values(500, 2)
     before = asked(KEYHOLE, task, values, seed=3)

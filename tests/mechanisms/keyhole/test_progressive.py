@@ -22,7 +22,7 @@ from mechanisms.noise.exact import ExactNoise, make_system_noise
 from mechanisms.noise.random_bytes import draw_random_bytes
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.three_valued import find_undecided, settle_formula
-from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 from mechanisms.threshold.three_zone import EmptyGroups
 from tests.effort import examples, rounds
 from tests.in_turn import in_turn
@@ -43,7 +43,7 @@ def task_of(
     return DecisionTask(
         formula=formula,
         sensitivities=sensitivities,
-        exposures=expose_sets_at_once(groups or (range(len(sensitivities)),), functionals=len(sensitivities)),
+        exposures=expose_functional_sets(groups or (range(len(sensitivities)),), functionals=len(sensitivities)),
         fnr=0.05,
         fpr=0.1,
     )
@@ -275,7 +275,7 @@ def test_what_fails_for_one_part_fails_the_whole() -> None:
 def test_rates_that_promise_nothing_are_refused() -> None:
     with pytest.raises(Unachievable):
         PROGRESSIVE.calibrate(
-            DecisionTask(formula=count(0), sensitivities=(1,), exposures=expose_all_at_once(1), fnr=0.5, fpr=0.5)
+            DecisionTask(formula=count(0), sensitivities=(1,), exposures=expose_all_functionals(1), fnr=0.5, fpr=0.5)
         )
 
 

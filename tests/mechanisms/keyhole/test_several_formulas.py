@@ -24,16 +24,16 @@ from mechanisms.formula import (
 from mechanisms.keyhole.contract import EMPTY_PREDICATE_NOTE, EMPTY_PROMISE_NOTE, SEVERAL_REFUSED
 from mechanisms.keyhole.noise_continuation import (
     CONTINUABLE,
-    decide_in_full,
     decide_on_known_values,
     decide_on_refined_paths,
+    decide_with_all_revealed,
     lay_on_paths,
 )
 from mechanisms.keyhole.one_shot import Keyhole, find_single_thresholds
 from mechanisms.keyhole.progressive import Progressive, find_empty_groups, find_two_sided
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Outcome, Unachievable
 from mechanisms.registry import DEFAULT, MECHANISMS
-from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 from mechanisms.threshold.three_zone import EmptyGroups, compute_exact_acceptance, compute_exact_rejection
 from tests.effort import rounds
 from tests.mechanisms.test_contract import patterns
@@ -52,7 +52,7 @@ def scorecard(*predicates: Formula, having: Formula = TRUE, functionals: int = 3
         formula=having,
         predicates=predicates,
         sensitivities=(1,) * functionals,
-        exposures=expose_all_at_once(functionals),
+        exposures=expose_all_functionals(functionals),
         fnr=0.05,
         fpr=0.1,
         keys=keys,
@@ -197,7 +197,7 @@ def test_every_formula_is_decided_as_it_is_alone_on_the_same_noise(mechanism: Me
     calibration = mechanism.calibrate(MIXED)
     calibration = replace(calibration, tests=tuple(replace(test, tie=Fraction(1)) for test in calibration.tests))
     values = np.random.default_rng(8).integers(50, 150, (3, 3000)).astype(np.int64)
-    full = decide_in_full(calibration, values, noise=SeededNoise(9))
+    full = decide_with_all_revealed(calibration, values, noise=SeededNoise(9))
 
     def on_the_same_noise(task: DecisionTask) -> Outcome:
         laid = lay_on_paths(replace(calibration, task=task), full.paths)
@@ -237,7 +237,7 @@ def test_nothing_is_looked_at_for_the_predicates_of_a_key_that_is_not_returned()
 
 def test_functionals_that_no_unit_changes_together_cost_the_larger_only() -> None:
     task = scorecard(count(0), count(1), functionals=2)
-    apart = replace(task, exposures=expose_sets_at_once(((0,), (1,)), functionals=2))
+    apart = replace(task, exposures=expose_functional_sets(((0,), (1,)), functionals=2))
     together = Progressive().calibrate(task).worst_case_epsilon
     assert Progressive().calibrate(apart).worst_case_epsilon == pytest.approx(together / 2, rel=1e-3)
 
@@ -437,7 +437,7 @@ def test_more_keys_than_are_decided_at_once() -> None:
 
 def test_every_functional_of_a_formula_is_read_in_full_where_all_noise_is_drawn_at_once() -> None:
     calibration = Progressive().calibrate(MIXED)
-    outcome = decide_in_full(calibration, alike((1000, 1000, 1000), 50), noise=SeededNoise(19))
+    outcome = decide_with_all_revealed(calibration, alike((1000, 1000, 1000), 50), noise=SeededNoise(19))
     assert np.all(outcome.epsilon == calibration.worst_case_epsilon)
     for functional, path in enumerate(outcome.paths):
         assert path is not None

@@ -9,7 +9,7 @@ import opendp.prelude as dp
 import pytest
 from scipy import stats
 
-from mechanisms.certified import certify_moved, make_rational
+from mechanisms.certified import certify_changed_noise, make_rational
 from mechanisms.formula import Integers
 from mechanisms.noise import random_bytes
 from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
@@ -92,7 +92,7 @@ def test_thinned_draws_follow_their_law(rate: str) -> None:
     """200,000 draws: how many are zero, by the binomial law, and the others in forty cells of a geometric variable and
     by their signs. False alarm 1e-7 for each of the four checks of a case."""
     size, coarse = 200_000, Fraction(rate)
-    moved = certify_moved(coarse=coarse, fine=2 * coarse)
+    moved = certify_changed_noise(coarse=coarse, fine=2 * coarse)
     chance = moved.read_prefix(60) / 2**60
     draws = SeededNoise(14).draw_thinned_laplace(rate=coarse, nonzero=moved, size=size)
     others = draws[draws != 0]
@@ -180,7 +180,7 @@ def test_rates_outside_the_range_are_refused() -> None:
 def test_no_keys_no_draws() -> None:
     assert make_system_noise().draw_discrete_laplace(rate=Fraction(1), size=0).shape == (0,)
     assert make_system_noise().draw_geometric(rate=Fraction(1), size=0).shape == (0,)
-    moved = certify_moved(coarse=Fraction(1), fine=Fraction(2))
+    moved = certify_changed_noise(coarse=Fraction(1), fine=Fraction(2))
     assert make_system_noise().draw_thinned_laplace(rate=Fraction(1), nonzero=moved, size=0).shape == (0,)
     assert make_system_noise().draw_bernoulli(probability=Fraction(1, 2), size=0).shape == (0,)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from mechanisms.certified import certify_not_risen, certify_unchanged
+from mechanisms.certified import certify_noise_not_risen, certify_unchanged_noise
 from mechanisms.formula import Integers
 from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, make_system_noise
@@ -119,8 +119,12 @@ def test_certified_digits_agree_with_decimal_arithmetic() -> None:
             same = ((1 - a1) / (1 - a2)) ** 2 * a2 / a1
             stays = (1 - a1**2) / (1 - a1 * a2) * a2 / a1
             for bits in (8, 72, 136, 300):
-                assert certify_unchanged(coarse=coarse, fine=fine).read_prefix(bits) == int(same * Decimal(2) ** bits)
-                assert certify_not_risen(coarse=coarse, fine=fine).read_prefix(bits) == int(stays * Decimal(2) ** bits)
+                assert certify_unchanged_noise(coarse=coarse, fine=fine).read_prefix(bits) == int(
+                    same * Decimal(2) ** bits
+                )
+                assert certify_noise_not_risen(coarse=coarse, fine=fine).read_prefix(bits) == int(
+                    stays * Decimal(2) ** bits
+                )
 
 
 def cells(draws: Integers, edges: list[int]) -> Integers:
@@ -231,7 +235,7 @@ def test_refinement_keeps_shapes_and_large_values() -> None:
 def test_chance_of_no_change_is_the_certified_one() -> None:
     """500,000 refinements of zero; false alarm 1e-8 per side."""
     coarse, fine = Fraction(1, 4), Fraction(1, 3)
-    stays = float(Fraction(certify_unchanged(coarse=coarse, fine=fine).read_prefix(60), 1 << 60))
+    stays = float(Fraction(certify_unchanged_noise(coarse=coarse, fine=fine).read_prefix(60), 1 << 60))
     expected = (stays + (1 - stays) * compute_mass(0.25, 0)) * compute_mass(1 / 3, 0) / compute_mass(0.25, 0)
     finer = refine_noise(np.zeros(500_000, dtype=np.int64), coarse=coarse, fine=fine, noise=make_system_noise())
     same = int((finer == 0).sum())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mechanisms.noise import noise_sum
 from mechanisms.noise.noise_sum import (
     Noises,
-    Weighted,
+    WeightedNoise,
     bound_largest_tail,
     bound_upper_tail,
     find_largest_reach,
@@ -25,12 +25,12 @@ from tests.mechanisms.noise.convolved import exact_tail
 ABOVE = 2.1e-9  # an exact tail may be higher by as much
 
 sums_of_noise = st.lists(
-    st.builds(Weighted, times=st.integers(1, 6), count=st.integers(1, 3), rate=st.floats(0.3, 4.0)),
+    st.builds(WeightedNoise, times=st.integers(1, 6), count=st.integers(1, 3), rate=st.floats(0.3, 4.0)),
     min_size=1,
     max_size=3,
 ).map(merge_equal_noises)
 wide_sums = st.lists(
-    st.builds(Weighted, times=st.integers(1, 3), count=st.integers(1, 2), rate=st.floats(0.08, 0.3)),
+    st.builds(WeightedNoise, times=st.integers(1, 3), count=st.integers(1, 2), rate=st.floats(0.08, 0.3)),
     min_size=2,
     max_size=3,
 ).map(merge_equal_noises)
@@ -73,7 +73,7 @@ def test_tails_are_symmetric_fall_and_keep_to_their_lattice(
     value = at_place(noises, place)
     assert 1.0 <= bound_upper_tail(noises, value) + bound_upper_tail(noises, 1 - value) <= 1.0 + 2 * ABOVE
     assert bound_upper_tail(noises, value + 1) <= bound_upper_tail(noises, value) + ABOVE
-    scaled = tuple(Weighted(one.times * wider, one.count, one.rate) for one in noises)
+    scaled = tuple(WeightedNoise(one.times * wider, one.count, one.rate) for one in noises)
     between = value * wider - beyond % wider
     assert bound_upper_tail(scaled, between) == pytest.approx(bound_upper_tail(noises, value), abs=ABOVE)
 
@@ -111,10 +111,10 @@ def test_of_several_sums_the_most_likely_decides(kinds: list[Noises], place: flo
 @pytest.mark.parametrize(
     "noises",
     [
-        merge_equal_noises([Weighted(1, 12, 0.003)]),
-        merge_equal_noises([Weighted(5, 1, 0.002), Weighted(6, 1, 0.002)]),
-        merge_equal_noises([Weighted(1, 1, 2e-4), Weighted(2, 30, 2e-3)]),
-        merge_equal_noises([Weighted(27, 1, 2e-3), Weighted(1, 27, 2e-3)]),
+        merge_equal_noises([WeightedNoise(1, 12, 0.003)]),
+        merge_equal_noises([WeightedNoise(5, 1, 0.002), WeightedNoise(6, 1, 0.002)]),
+        merge_equal_noises([WeightedNoise(1, 1, 2e-4), WeightedNoise(2, 30, 2e-3)]),
+        merge_equal_noises([WeightedNoise(27, 1, 2e-3), WeightedNoise(1, 27, 2e-3)]),
     ],
 )
 def test_continuous_noise_costs_a_hundredth_of_the_reach(noises: Noises, share: float) -> None:
@@ -127,7 +127,7 @@ def test_continuous_noise_costs_a_hundredth_of_the_reach(noises: Noises, share: 
 @pytest.mark.parametrize("count", [2, 12])
 def test_the_reach_of_wide_noise_grows_with_its_width(count: int) -> None:
     """A millionth of a rate is compared with continuous noise, a thousandth is not."""
-    narrow, wide = (find_least_reach((Weighted(1, count, rate),), 0.01) * rate for rate in (1e-3, 1e-6))
+    narrow, wide = (find_least_reach((WeightedNoise(1, count, rate),), 0.01) * rate for rate in (1e-3, 1e-6))
     assert 0.998 * narrow <= wide <= 1.004 * narrow
 
 
@@ -142,7 +142,7 @@ def test_a_reach_is_the_least_value_with_a_tail_of_at_most_a_share(noises: Noise
 
 
 @pytest.mark.parametrize("share", [1e-9, 1e-13, 1e-100, 1e-300])
-@pytest.mark.parametrize("noises", [(Weighted(1, 2, 0.5),), (Weighted(1, 1, 0.5), Weighted(3, 2, 1e-6))])
+@pytest.mark.parametrize("noises", [(WeightedNoise(1, 2, 0.5),), (WeightedNoise(1, 1, 0.5), WeightedNoise(3, 2, 1e-6))])
 def test_every_share_is_reached(noises: Noises, share: float) -> None:
     """The inverted distribution has an error of a billionth, so that it reaches none of these."""
     found = find_least_reach(noises, share)
@@ -158,10 +158,10 @@ def test_the_bound_of_far_tails_is_above_the_convolution(noises: Noises, value: 
 
 
 def test_alike_noises_are_counted_together() -> None:
-    one, other = Weighted(1, 1, 0.5), Weighted(2, 2, 0.5)
-    assert merge_equal_noises([other, one, one, Weighted(1, 1, 0.25)]) == (
-        Weighted(1, 1, 0.25),
-        Weighted(1, 2, 0.5),
+    one, other = WeightedNoise(1, 1, 0.5), WeightedNoise(2, 2, 0.5)
+    assert merge_equal_noises([other, one, one, WeightedNoise(1, 1, 0.25)]) == (
+        WeightedNoise(1, 1, 0.25),
+        WeightedNoise(1, 2, 0.5),
         other,
     )
 
@@ -171,7 +171,7 @@ def cell_loss(weights: tuple[int, ...], tolerance: int) -> float:
     low, high = 1e-3, 1.0
     while high > 1.0001 * low:
         rate = (low * high) ** 0.5
-        noises = merge_equal_noises([Weighted(weight, 1, rate) for weight in weights])
+        noises = merge_equal_noises([WeightedNoise(weight, 1, rate) for weight in weights])
         enough = find_least_reach(noises, 0.05) + find_least_reach(noises, 0.1) <= tolerance + 2
         low, high = (low, rate) if enough else (rate, high)
     return high

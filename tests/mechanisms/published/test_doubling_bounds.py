@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.audit.auditor import Neighbours, audit, claim_always
+from mechanisms.audit.auditor import Neighbours, audit_subject, claim_always
 from mechanisms.formula import Integers
-from mechanisms.published.doubling_bounds import find_first_covering, list_doubling_candidates
-from mechanisms.publishing.private_bounds import find_first_passing, list_candidates
+from mechanisms.published.doubling_bounds import find_first_covering_candidate, list_doubling_candidates
+from mechanisms.publishing.private_bounds import find_first_passing_candidate, list_candidates
 from mechanisms.registry import MECHANISMS
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
@@ -36,7 +36,7 @@ def test_no_question_can_name_it() -> None:
 def test_the_last_candidate_is_released_where_none_passes() -> None:
     """Each comparison is 400 units short, and noise of that size has a probability below 1e-20."""
     within = np.full((50, 4), 100, dtype=np.int64)
-    found = find_first_covering(within, wanted=500, epsilon=Fraction(1), noise=SeededNoise(61))
+    found = find_first_covering_candidate(within, wanted=500, epsilon=Fraction(1), noise=SeededNoise(61))
     assert found.tolist() == [3] * 50
 
 
@@ -47,7 +47,7 @@ def test_it_passes_its_audit() -> None:
     def draw_from(within: tuple[int, ...]) -> Callable[[int], Integers]:
         def draw(samples: int) -> Integers:
             counts = np.tile(np.array(within, dtype=np.int64), (samples, 1))
-            return find_first_covering(counts, wanted=10, epsilon=Fraction(1), noise=noise)[:, np.newaxis]
+            return find_first_covering_candidate(counts, wanted=10, epsilon=Fraction(1), noise=noise)[:, np.newaxis]
 
         return draw
 
@@ -61,7 +61,7 @@ def test_it_passes_its_audit() -> None:
         )
         for moved in (2, 4)
     ]
-    report = audit("doubling bounds", pairs, samples=rounds(200_000, quick=40_000))
+    report = audit_subject("doubling bounds", pairs, samples=rounds(200_000, quick=40_000))
     assert not report.is_flagged
     assert report.is_conclusive
 
@@ -79,10 +79,10 @@ def test_one_sided_noise_on_finer_candidates_comes_nearer(epsilon: str) -> None:
         doubling, fine = list_doubling_candidates(1, greatest=greatest), list_candidates(greatest)
         within = np.searchsorted(values, doubling, side="right").astype(np.int64)
         beyond = (units - np.searchsorted(values, fine, side="right")).astype(np.int64)
-        covering = find_first_covering(
+        covering = find_first_covering_candidate(
             np.tile(within, (300, 1)), wanted=round(0.95 * units), epsilon=Fraction(epsilon), noise=noise
         )
-        passing = find_first_passing(
+        passing = find_first_passing_candidate(
             np.tile(beyond, (300, 1)), target=round(0.05 * units), rate=Fraction(epsilon) / 2, noise=noise
         )
         distances["published"].append(float(np.mean(np.abs(within[covering] / units - 0.95))))

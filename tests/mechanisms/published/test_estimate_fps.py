@@ -12,7 +12,7 @@ from mechanisms.formula import Cut
 from mechanisms.protocol import DecisionTask
 from mechanisms.published.estimate_fps import EstimatedFps, estimate_fps, find_uncertain, narrow_tolerance
 from mechanisms.published.probe import Probe
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.seeded_noise import SeededNoise
 
 ALL_RETURNED = np.ones(8, dtype=np.bool_)
@@ -66,7 +66,7 @@ def test_a_key_just_below_the_threshold_is_returned_though_the_estimate_accepts(
     task = DecisionTask(
         formula=Cut(functional=0, cut=100, above=True, tolerance=40),
         sensitivities=(1,),
-        exposures=expose_all_at_once(1),
+        exposures=expose_all_functionals(1),
         fnr=0.05,
         fpr=0.1,
     )

@@ -22,8 +22,8 @@ from mechanisms.published.mim import (
     expect_false_positives_of_two_looks,
 )
 from mechanisms.published.ppwlm import Ppwlm, calibrate_ppwlm_test
-from mechanisms.published.progressive_looks import bound_missed, bound_wrong, make_last_look
-from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.published.progressive_looks import bound_false_accept, bound_false_reject, make_last_look
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 from tests.in_turn import in_turn
 from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes, worst_rule
 from tests.seeded_noise import SeededNoise
@@ -49,7 +49,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = 0.05, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=expose_all_at_once(functionals),
+        exposures=expose_all_functionals(functionals),
         fnr=fnr,
         fpr=fpr,
     )
@@ -161,9 +161,9 @@ def test_decision_and_stopping_level_lose_no_more_than_the_level(distance: int) 
 
 def test_union_bounds_are_above_the_exact_rates() -> None:
     for distance in (1, 2, 5):
-        assert sum(reject for reject, _ in path_of(TIGHT, distance)) <= bound_missed(TIGHT, distance) <= 0.05
+        assert sum(reject for reject, _ in path_of(TIGHT, distance)) <= bound_false_reject(TIGHT, distance) <= 0.05
     for distance in (-12, -20):
-        assert sum(accept for _, accept in path_of(TIGHT, distance)) <= bound_wrong(TIGHT, distance) <= 0.05
+        assert sum(accept for _, accept in path_of(TIGHT, distance)) <= bound_false_accept(TIGHT, distance) <= 0.05
 
 
 @pytest.mark.parametrize("mechanism", [Ppwlm(), Dppwlm(), MimProgressive()])
@@ -188,7 +188,7 @@ def test_loss_is_the_joint_loss_of_the_levels_reached(name: str) -> None:
     apart_task = DecisionTask(
         formula=formula,
         sensitivities=(1, 1),
-        exposures=expose_sets_at_once(((0,), (1,)), functionals=2),
+        exposures=expose_functional_sets(((0,), (1,)), functionals=2),
         fnr=0.05,
         fpr=0.1,
     )
@@ -246,8 +246,8 @@ def test_the_published_schedule(sensitivity: int, tolerance: int) -> None:
     assert float(rates[0]) <= 1e-5 / sensitivity * 1.001
     factors = [float(fine / coarse) for coarse, fine in pairwise(rates)]
     assert factors == pytest.approx([factors[0]] * 3, rel=1e-6)
-    assert bound_missed(test, 1) <= 0.05
-    assert bound_wrong(test, -tolerance) <= 0.05
+    assert bound_false_reject(test, 1) <= 0.05
+    assert bound_false_accept(test, -tolerance) <= 0.05
 
 
 def test_impossible_parameters_are_refused() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.audit.auditor import AuditReport, Neighbours, audit
+from mechanisms.audit.auditor import AuditReport, Neighbours, audit_subject
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate_formula
@@ -18,7 +18,7 @@ from mechanisms.protocol import DecisionTask, Mechanism, Outcome
 from mechanisms.published.probe import PHASES_RESERVED, Probe
 from mechanisms.published.probe_ent import ProbeEnt
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.effort import cases, examples, rounds
 from tests.seeded_noise import SeededNoise
 
@@ -39,7 +39,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = BETA, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=expose_all_at_once(functionals),
+        exposures=expose_all_functionals(functionals),
         fnr=fnr,
         fpr=fpr,
     )
@@ -85,7 +85,7 @@ def test_shares_follow_theorem_4_5() -> None:
     task = DecisionTask(
         formula=AllOf((above(0), above(1))),
         sensitivities=(1, 3),
-        exposures=expose_all_at_once(2),
+        exposures=expose_all_functionals(2),
         fnr=BETA,
         fpr=ALPHA,
     )
@@ -348,7 +348,7 @@ def audited(mechanism: Mechanism, *, samples: int, claimed: float) -> AuditRepor
         )
         for value in (17, 19)
     ]
-    return audit(mechanism.name, pairs, samples=samples)
+    return audit_subject(mechanism.name, pairs, samples=samples)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate_fo
 from mechanisms.protocol import DecisionTask, Outcome, Unachievable
 from mechanisms.published.probe import PHASES_RESERVED
 from mechanisms.published.probe_ent import ProbeEnt
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.effort import examples
 from tests.seeded_noise import SeededNoise
 
@@ -30,7 +30,7 @@ def task_of(formula: Formula, functionals: int) -> DecisionTask:
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=expose_all_at_once(functionals),
+        exposures=expose_all_functionals(functionals),
         fnr=BETA,
         fpr=0.1,
     )

@@ -20,7 +20,7 @@ from mechanisms.published.share_carryover import (
     find_zones_of_misses,
     make_zones_of_returns,
 )
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.effort import examples, rounds
 from tests.in_turn import in_turn
 from tests.mechanisms.threshold.crossing_by_hand import worst_rule
@@ -108,7 +108,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = 0.05, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=expose_all_at_once(functionals),
+        exposures=expose_all_functionals(functionals),
         fnr=fnr,
         fpr=fpr,
     )

@@ -21,7 +21,7 @@ from mechanisms.published.sparse_vector import (
     compute_signed_distance,
     run_sparse_vector,
 )
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.seeded_noise import SeededNoise
 
 FALSE_ALARM = 1e-8
@@ -33,7 +33,7 @@ def task_of(formula: Formula, *, sensitivity: int = 1, fnr: float = 0.05, fpr: f
     return DecisionTask(
         formula=formula,
         sensitivities=(sensitivity, sensitivity),
-        exposures=expose_all_at_once(2),
+        exposures=expose_all_functionals(2),
         fnr=fnr,
         fpr=fpr,
     )

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.publishing.binomials import draw_binomials, spread_evenly
+from mechanisms.publishing.binomials import draw_binomials, spread_records_evenly
 from mechanisms.publishing.reconstruction_privacy import Criterion, compute_published_size
-from mechanisms.publishing.sampled_perturbation import find_allowed, sample_and_perturb
+from mechanisms.publishing.sampled_perturbation import find_allowed_sizes, sample_and_perturb
 from mechanisms.publishing.uniform_perturbation import (
     compute_attribute_epsilon,
     estimate_counts,
@@ -66,7 +66,7 @@ def test_binomials_and_even_spreads() -> None:
     assert (drawn[0, 0], drawn[1, 1]) == (0, 0)
     assert drawn[1, 0] <= 3
     assert stats.binomtest(int(drawn[0, 1]), 100_000, 0.1).pvalue > FALSE_ALARM
-    spread = spread_evenly(np.array([100_000, 0]), over=7, noise=noise)
+    spread = spread_records_evenly(np.array([100_000, 0]), over=7, noise=noise)
     assert spread.sum(axis=1).tolist() == [100_000, 0]
     assert stats.chisquare(spread[0]).pvalue > FALSE_ALARM
 
@@ -84,7 +84,7 @@ def test_small_groups_are_perturbed_and_large_ones_thinned() -> None:
     assert found.counts[1].sum() == pytest.approx(10_000, abs=60)
     copies = 10_000 // 117
     assert found.counts[1, 0] / copies == pytest.approx(0.63 * 117, abs=30)  # of 117 kept ones, not of 10,000
-    assert find_allowed(counts, ASKED)[1] == compute_published_size(ASKED, 0.76)
+    assert find_allowed_sizes(counts, ASKED)[1] == compute_published_size(ASKED, 0.76)
 
 
 def test_thinned_groups_are_estimated_rightly_on_average() -> None:

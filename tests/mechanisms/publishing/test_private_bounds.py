@@ -15,7 +15,7 @@ from mechanisms.protocol import Unachievable
 from mechanisms.publishing.private_bounds import (
     BoundScan,
     calibrate_scan,
-    find_first_passing,
+    find_first_passing_candidate,
     find_least_cut,
     find_least_epsilon,
     list_candidates,
@@ -172,7 +172,7 @@ def test_the_draws_follow_the_enumerated_law() -> None:
     """100,000 scans side by side; false alarm 1e-7 (chi-square)."""
     beyond, target, rate, scans = (9, 7, 6, 4, 2, 0), 5, Fraction(1, 2), 100_000
     counts = np.tile(np.array(beyond, dtype=np.int64), (scans, 1))
-    found = find_first_passing(counts, target=target, rate=rate, noise=SeededNoise(45))
+    found = find_first_passing_candidate(counts, target=target, rate=rate, noise=SeededNoise(45))
     expected = np.array(law(beyond, target=target, rate=float(rate))) * scans
     assert stats.chisquare(np.bincount(found, minlength=6), expected, sum_check=False).pvalue > FALSE_ALARM
 
@@ -183,7 +183,7 @@ def test_a_scan_is_one_of_those_side_by_side() -> None:
     one = [run_scan(scan, beyond, noise=SeededNoise(seed)) for seed in range(40)]
     counts = np.array([beyond], dtype=np.int64)
     assert one == [
-        int(find_first_passing(counts, target=scan.target, rate=Fraction(1, 4), noise=SeededNoise(seed))[0])
+        int(find_first_passing_candidate(counts, target=scan.target, rate=Fraction(1, 4), noise=SeededNoise(seed))[0])
         for seed in range(40)
     ]
     assert len(set(one)) > 1

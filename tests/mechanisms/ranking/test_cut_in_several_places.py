@@ -85,7 +85,7 @@ def test_wherever_all_are_cut_a_key_stands_on_the_wrong_side_as_seldom_as_promis
 def test_each_way_of_standing_on_a_wrong_side_is_bounded_by_the_law_summed_by_hand(task: RankingTask) -> None:
     calibration = calibrate_ranking(task)
     assert not calibration.looks
-    for behind, ahead, chance in task.conditions:
+    for behind, ahead, chance in task.overtaking_events:
         exact = float(overtaken(calibration.noise_rate, behind=behind, ahead=ahead, distance=task.tolerance))
         assert exact <= chance
     assert calibration.fnr <= task.fnr

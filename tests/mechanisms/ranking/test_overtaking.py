@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from mechanisms.ranking.overtaking import MARGIN, bound_overtaken, compute_swapped
+from mechanisms.ranking.overtaking import MARGIN, bound_overtaken, compute_swap_probability
 from tests.mechanisms.ranking.law_by_hand import overtaken
 
 # rate, behind, ahead, distance: both ends of each, and what questions ask
@@ -27,7 +27,7 @@ def test_chances_are_bounded_from_above_and_exact_where_the_law_is_short(
     found = bound_overtaken(rate=float(rate), behind=behind, ahead=ahead, distance=distance)
     assert exact * (1.0 - MARGIN / 100) <= found <= exact * (1.0 + MARGIN)
     if behind == ahead == 1:
-        assert compute_swapped(rate=float(rate), distance=distance) == pytest.approx(exact, rel=MARGIN / 100)
+        assert compute_swap_probability(rate=float(rate), distance=distance) == pytest.approx(exact, rel=MARGIN / 100)
 
 
 @pytest.mark.parametrize(("behind", "ahead"), [(1, 1), (1, 5), (495, 1), (495, 5)])
@@ -41,7 +41,7 @@ def test_a_long_law_in_blocks_is_bounded_from_above_by_a_hundredth_at_most(behin
     )
     assert shorter < finer < 1.01 * longer
     if behind == ahead == 1:
-        exact = compute_swapped(rate=float(rate / 1000), distance=1000 * distance)
+        exact = compute_swap_probability(rate=float(rate / 1000), distance=1000 * distance)
         assert exact <= finer <= 1.01 * exact
 
 

@@ -18,7 +18,7 @@ from mechanisms.risk.advantage import (
     find_epsilon_for_guess,
     find_epsilon_for_posterior,
 )
-from mechanisms.risk.fixed_list import TradeOff, compose_fixed
+from mechanisms.risk.fixed_list import TradeOff, compose_fixed_losses
 from tests.in_turn import in_turn
 
 LISTS = [
@@ -37,11 +37,11 @@ def test_lists_have_their_published_advantages(
     losses: list[float], adaptive: float, fixed: float, at_1: float, at_10: float
 ) -> None:
     assert bound_advantage(sum(losses)) == pytest.approx(adaptive, abs=5e-5)
-    composed = compose_fixed(losses)
-    assert composed.advantage == pytest.approx(fixed, abs=5e-5)
+    composed = compose_fixed_losses(losses)
+    assert composed.largest_advantage == pytest.approx(fixed, abs=5e-5)
     assert composed.find_true_positive_rate(false_positive_rate=0.01) == pytest.approx(at_1, abs=5e-5)
     assert composed.find_true_positive_rate(false_positive_rate=0.1) == pytest.approx(at_10, abs=5e-5)
-    assert composed.epsilon == pytest.approx(sum(losses), rel=1e-9)
+    assert composed.greatest_loss == pytest.approx(sum(losses), rel=1e-9)
 
 
 GUESSES = {1.0: (0.8161, 0.2718, 0.0272), 2.0: (0.9323, 0.7389, 0.0739), 0.5: (0.6967, 0.1649, 0.0165)}
@@ -83,8 +83,8 @@ def enumerate_list(losses: list[float]) -> list[tuple[float, float]]:
 def test_composition_is_enumeration() -> None:
     losses = [random.Random(7).uniform(0.01, 1.5) for _ in range(9)]
     outcomes = enumerate_list(losses)
-    composed = compose_fixed(losses)
-    assert composed.advantage == pytest.approx(sum(max(0.0, p - q) for p, q in outcomes), abs=1e-7)
+    composed = compose_fixed_losses(losses)
+    assert composed.largest_advantage == pytest.approx(sum(max(0.0, p - q) for p, q in outcomes), abs=1e-7)
     ordered = sorted(outcomes, key=lambda one: -one[0] / one[1])
     accused = np.cumsum([q for _, q in ordered])
     found = np.cumsum([p for p, _ in ordered])
@@ -95,11 +95,11 @@ def test_composition_is_enumeration() -> None:
 
 def test_many_different_losses_are_rounded_up_and_never_understate() -> None:
     losses = [0.01 + 0.003 * math.sqrt(place) for place in range(60)]
-    composed = compose_fixed(losses)
-    assert sum(losses) <= composed.epsilon <= sum(losses) + 60 * 1e-4
-    low, high = compose_fixed([min(losses)] * 60), compose_fixed([max(losses)] * 60)
-    assert low.advantage < composed.advantage < high.advantage
-    assert composed.advantage < bound_advantage(sum(losses))
+    composed = compose_fixed_losses(losses)
+    assert sum(losses) <= composed.greatest_loss <= sum(losses) + 60 * 1e-4
+    low, high = compose_fixed_losses([min(losses)] * 60), compose_fixed_losses([max(losses)] * 60)
+    assert low.largest_advantage < composed.largest_advantage < high.largest_advantage
+    assert composed.largest_advantage < bound_advantage(sum(losses))
     assert composed.present.sum() == pytest.approx(1.0)
     assert composed.absent.sum() == pytest.approx(1.0)
 
@@ -114,8 +114,8 @@ def test_compositions_are_those_of_dp_accounting(losses: list[float]) -> None:
         one = from_privacy_parameters(DifferentialPrivacyParameters(loss, 0.0), value_discretization_interval=1e-4)
         together = one if together is None else together.compose(one)
     assert together is not None
-    composed = compose_fixed(losses)
-    assert composed.advantage == pytest.approx(together.get_delta_for_epsilon(0.0), abs=len(losses) * 1e-4)
+    composed = compose_fixed_losses(losses)
+    assert composed.largest_advantage == pytest.approx(together.get_delta_for_epsilon(0.0), abs=len(losses) * 1e-4)
     for epsilon in (0.1, 0.4, 0.9):
         delta = float(np.sum(np.maximum(composed.present - math.exp(epsilon) * composed.absent, 0.0)))
         assert delta == pytest.approx(together.get_delta_for_epsilon(epsilon), abs=len(losses) * 1e-4)
@@ -139,7 +139,7 @@ def test_two_places_with_laplace_noise_stay_below_the_bound(epsilon: float, publ
 
 def test_a_fixed_list_is_never_worse_than_its_sum() -> None:
     for losses, *_ in LISTS:
-        composed = compose_fixed(losses)
+        composed = compose_fixed_losses(losses)
         for rate in (0.0, 0.001, 0.02, 0.3, 1.0):
             of_sum = bound_true_positive_rate(sum(losses), false_positive_rate=rate)
             assert composed.find_true_positive_rate(false_positive_rate=rate) <= of_sum + 1e-9
@@ -152,14 +152,14 @@ def test_huge_losses_protect_from_nothing_and_none_from_everything() -> None:
     assert bound_posterior(5.0, prior=0.0) == 0.0
     assert bound_advantage(0.0) == 0.0
     assert bound_guess(0.0, candidates=4) == pytest.approx(0.25)
-    nothing: TradeOff = compose_fixed([0.0, 0.0])
-    assert nothing.advantage == pytest.approx(0.0, abs=1e-12)
+    nothing: TradeOff = compose_fixed_losses([0.0, 0.0])
+    assert nothing.largest_advantage == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("wrong", [[], [-0.1], [math.inf], [math.nan]])
 def test_losses_out_of_range_are_refused(wrong: list[float]) -> None:
     with pytest.raises(ValueError, match="loss"):
-        compose_fixed(wrong)
+        compose_fixed_losses(wrong)
 
 
 def test_wishes_out_of_range_are_refused() -> None:

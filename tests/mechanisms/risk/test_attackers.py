@@ -9,9 +9,9 @@ from mechanisms.formula import Cut
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import MECHANISMS
 from mechanisms.risk.attack_confidence import NO_CONFIDENCES, KeyTest, View, add_confidences, find_confidences
-from mechanisms.risk.channels import list_likelihoods_of_exact
+from mechanisms.risk.channels import list_likelihoods_of_exact_count
 from mechanisms.risk.posterior import CONFIDENCES, bound_belief_in_place, find_confidence_class, find_joint_posterior
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.seeded_noise import SeededNoise
 
 COUNTS = np.array([3, 0, 14, 40, 23])
@@ -21,7 +21,7 @@ NONE = np.zeros(5, dtype=np.bool_)
 
 def asked(mechanism: str = "keyhole") -> KeyTest:
     formula = Cut(functional=0, cut=12, above=True, tolerance=4)
-    task = DecisionTask(formula=formula, sensitivities=(1,), exposures=expose_all_at_once(1), fnr=0.05, fpr=0.1)
+    task = DecisionTask(formula=formula, sensitivities=(1,), exposures=expose_all_functionals(1), fnr=0.05, fpr=0.1)
     return KeyTest(MECHANISMS[mechanism].calibrate(task).tests[0], formula.cut)
 
 
@@ -53,7 +53,7 @@ def test_open_places_are_known_and_the_rest_is_sharper() -> None:
     opened = np.array([False, False, False, True, True])
     found = find_confidences(COUNTS, PRIOR, opened, view=View.EXACT_COUNTS, question=asked(), noise=SeededNoise(1))
     assert found.people == 17
-    seen = [list_likelihoods_of_exact(count, most=17) for count in (3, 0, 14)]
+    seen = [list_likelihoods_of_exact_count(count, most=17) for count in (3, 0, 14)]
     after = find_joint_posterior(seen, PRIOR[:3] / PRIOR[:3].sum(), people=17)
     assert found.total_belief == pytest.approx(float(COUNTS[:3] @ after))
     everything = np.ones(5, dtype=np.bool_)

@@ -14,10 +14,10 @@ from mechanisms.registry import MECHANISMS
 from mechanisms.risk.channels import (
     Floats,
     compute_evidence_of_key,
-    list_likelihoods_of_exact,
+    list_likelihoods_of_exact_count,
     list_likelihoods_of_key,
     list_likelihoods_of_noisy,
-    list_likelihoods_of_nothing,
+    list_likelihoods_without_release,
 )
 from mechanisms.risk.posterior import (
     bound_belief_in_place,
@@ -26,7 +26,7 @@ from mechanisms.risk.posterior import (
     find_joint_posterior,
     find_posterior_of_one_place,
 )
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.seeded_noise import SeededNoise
 
 
@@ -60,8 +60,8 @@ def test_the_joint_posterior_is_the_sum_over_all_placings(people: int, places: i
     truth = chosen.multinomial(people, prior)
     noisy = [list_likelihoods_of_noisy(count + chosen.laplace(0, 2), rate=0.5, most=people) for count in truth]
     mixed = [
-        list_likelihoods_of_exact(int(truth[0]), most=people),
-        *(list_likelihoods_of_nothing(most=people) for _ in range(1, places)),
+        list_likelihoods_of_exact_count(int(truth[0]), most=people),
+        *(list_likelihoods_without_release(most=people) for _ in range(1, places)),
     ]
     for seen in (noisy, mixed):
         found = find_joint_posterior(seen, prior, people=people)
@@ -74,14 +74,14 @@ def test_many_people_and_places_are_found_as_well() -> None:
     prior = chosen.dirichlet(np.ones(41))
     truth = chosen.multinomial(1500, prior)
     exact = find_joint_posterior(
-        [list_likelihoods_of_exact(int(count), most=1500) for count in truth], prior, people=1500
+        [list_likelihoods_of_exact_count(int(count), most=1500) for count in truth], prior, people=1500
     )
     assert exact == pytest.approx(truth / 1500, abs=1e-12)
     fine = find_joint_posterior(
         [list_likelihoods_of_noisy(float(c), rate=5.0, most=1500) for c in truth], prior, people=1500
     )
     assert fine == pytest.approx(truth / 1500, abs=1e-4)
-    nothing = find_joint_posterior([list_likelihoods_of_nothing(most=1500)] * 41, prior, people=1500)
+    nothing = find_joint_posterior([list_likelihoods_without_release(most=1500)] * 41, prior, people=1500)
     assert nothing == pytest.approx(prior, abs=1e-12)
 
 
@@ -111,7 +111,7 @@ def test_no_posterior_exceeds_its_bound() -> None:
 def test_the_key_set_channel_is_the_mechanism(mechanism: str) -> None:
     """20,000 seeded decisions at each count: off by more than .02 with probability below 1e-7, were they drawn anew."""
     formula = Cut(functional=0, cut=40, above=True, tolerance=10)
-    task = DecisionTask(formula=formula, sensitivities=(1,), exposures=expose_all_at_once(1), fnr=0.1, fpr=0.1)
+    task = DecisionTask(formula=formula, sensitivities=(1,), exposures=expose_all_functionals(1), fnr=0.1, fpr=0.1)
     deciding = MECHANISMS[mechanism]
     calibration = deciding.calibrate(task)
     returned = list_likelihoods_of_key(calibration.tests[0], cut=40, most=60, is_returned=True)
@@ -148,16 +148,16 @@ def test_a_count_that_says_nothing_leaves_the_prior_and_does_not_place_everybody
 
 def test_what_cannot_have_been_is_refused() -> None:
     with pytest.raises(ValueError, match="explains"):
-        find_joint_posterior([list_likelihoods_of_exact(3, most=3)] * 2, (0.5, 0.5), people=3)
+        find_joint_posterior([list_likelihoods_of_exact_count(3, most=3)] * 2, (0.5, 0.5), people=3)
     with pytest.raises(ValueError, match="sums to one"):
-        find_joint_posterior([list_likelihoods_of_nothing(most=3)] * 2, (0.5, 0.4), people=3)
+        find_joint_posterior([list_likelihoods_without_release(most=3)] * 2, (0.5, 0.4), people=3)
     with pytest.raises(ValueError, match="likelihood"):
-        find_joint_posterior([list_likelihoods_of_nothing(most=2)] * 2, (0.5, 0.5), people=3)
+        find_joint_posterior([list_likelihoods_without_release(most=2)] * 2, (0.5, 0.5), people=3)
     with pytest.raises(ValueError, match="place"):
-        find_joint_posterior([list_likelihoods_of_nothing(most=3)], (0.5, 0.5), people=3)
+        find_joint_posterior([list_likelihoods_without_release(most=3)], (0.5, 0.5), people=3)
     with pytest.raises(ValueError, match="explains"):
         find_posterior_of_one_place(np.zeros(4), 0.5, people=3)
     with pytest.raises(ValueError, match="rate"):
         list_likelihoods_of_noisy(1.0, rate=0.0, most=3)
     with pytest.raises(ValueError, match="count"):
-        list_likelihoods_of_exact(4, most=3)
+        list_likelihoods_of_exact_count(4, most=3)

@@ -12,9 +12,9 @@ from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, evaluate_formula
 from mechanisms.protocol import Exposure, Unachievable
-from mechanisms.standing.alarms import calibrate_standing, can_alarms_decide
+from mechanisms.standing.alarms import calibrate_standing_alarms, can_alarms_decide
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
@@ -36,7 +36,7 @@ MIXED = AnyOf((AllOf((above(0, 100, 9), above(1))), above(0, 900, 80)))
 def watched(
     formula: Formula,
     *,
-    exposures: tuple[Exposure, ...] = expose_all_at_once(2),
+    exposures: tuple[Exposure, ...] = expose_all_functionals(2),
     regime: Regime = GROWING,
     looks: int = 24,
     progressive: bool = False,
@@ -57,7 +57,7 @@ def watched(
 @pytest.mark.parametrize("formula", [BOTH, EITHER])
 def test_two_equal_thresholds_cost_what_halving_a_rate_costs(formula: Formula) -> None:
     """2 ln 2400 for 24 looks, whichever of the rates is halved."""
-    found = calibrate_standing(watched(formula))
+    found = calibrate_standing_alarms(watched(formula))
     assert found.worst_case_epsilon * 40 == pytest.approx(2 * np.log(2400), abs=1e-9)
     assert 0.05 * (1 - 1e-11) < found.fnr <= 0.05
     assert 0.1 * (1 - 1e-11) < found.fpr <= 0.1
@@ -65,7 +65,7 @@ def test_two_equal_thresholds_cost_what_halving_a_rate_costs(formula: Formula) -
 
 def test_one_threshold_is_its_alarm() -> None:
     """The same loss, and with the same secret digits the same looks at which it rings."""
-    found = calibrate_standing(watched(above(0)))
+    found = calibrate_standing_alarms(watched(above(0)))
     alarm = calibrate_alarm(
         AlarmTask(looks=24, cut=400, tolerance=39, sensitivity=1, fnr=0.05, fpr=0.1, regime=GROWING, least_value=0)
     )
@@ -82,33 +82,36 @@ def test_one_threshold_is_its_alarm() -> None:
 
 
 def test_what_no_unit_changes_at_once_costs_once_where_values_grow() -> None:
-    apart = expose_sets_at_once([[0], [1]], functionals=2)
-    together, single = (calibrate_standing(watched(EITHER, exposures=one)) for one in (expose_all_at_once(2), apart))
+    apart = expose_functional_sets([[0], [1]], functionals=2)
+    together, single = (
+        calibrate_standing_alarms(watched(EITHER, exposures=one)) for one in (expose_all_functionals(2), apart)
+    )
     assert single.worst_case_epsilon == pytest.approx(together.worst_case_epsilon / 2, rel=1e-3)
     coming = [
-        calibrate_standing(watched(EITHER, exposures=one, regime=COMING)) for one in (expose_all_at_once(2), apart)
+        calibrate_standing_alarms(watched(EITHER, exposures=one, regime=COMING))
+        for one in (expose_all_functionals(2), apart)
     ]
     assert coming[0].worst_case_epsilon == coming[1].worst_case_epsilon > 1.5 * together.worst_case_epsilon
 
 
 def test_losses_of_parts_are_the_largest_sum_of_their_exposures() -> None:
     half, whole = Fraction(1, 2), Fraction(1)
-    found = calibrate_standing(watched(BOTH, exposures=((whole, half), (half, whole))))
+    found = calibrate_standing_alarms(watched(BOTH, exposures=((whole, half), (half, whole))))
     assert found.worst_case_epsilon * 40 == pytest.approx(1.5 * np.log(2400), rel=1e-3)
 
 
 def test_thresholds_of_one_functional_have_an_alarm_each() -> None:
-    assert calibrate_standing(watched(MIXED)).literals == (above(0, 100, 9), above(1), above(0, 900, 80))
+    assert calibrate_standing_alarms(watched(MIXED)).literals == (above(0, 100, 9), above(1), above(0, 900, 80))
 
 
 def test_a_threshold_with_two_tolerances_has_one_alarm_for_the_least() -> None:
-    found = calibrate_standing(watched(AnyOf((AllOf((above(0), above(1))), above(0, 400, 20)))))
+    found = calibrate_standing_alarms(watched(AnyOf((AllOf((above(0), above(1))), above(0, 400, 20)))))
     assert found.literals == (above(0, 400, 20), above(1))
 
 
 def test_a_formula_with_many_literals_keeps_its_rates_over_the_tree() -> None:
     wide = AnyOf(tuple(AllOf((above(0, 10 * n, 9), above(1, 10 * n, 9))) for n in range(1, 9)))
-    found = calibrate_standing(watched(wide))
+    found = calibrate_standing_alarms(watched(wide))
     assert len(found.ladders) == 16
     assert found.fnr <= 0.05
     assert found.fpr <= 0.1
@@ -116,12 +119,12 @@ def test_a_formula_with_many_literals_keeps_its_rates_over_the_tree() -> None:
 
 @pytest.mark.parametrize(("formula", "answer"), [(TRUE, True), (FALSE, False)])
 def test_a_constant_formula_is_answered_and_costs_nothing(formula: Formula, answer: bool) -> None:
-    found = calibrate_standing(watched(formula))
+    found = calibrate_standing_alarms(watched(formula))
     looked = found.take_look(
         found.draw_state(keys=3, noise=SeededNoise(1)), np.zeros((2, 3), dtype=np.int64), look=2, noise=SeededNoise(1)
     )
     assert looked.alerted.tolist() == [answer] * 3
-    assert found.compute_spent(looked.state).tolist() == [0.0] * 3
+    assert found.compute_spent_losses(looked.state).tolist() == [0.0] * 3
     assert found.worst_case_epsilon == 0.0
 
 
@@ -139,12 +142,12 @@ def test_a_constant_formula_is_answered_and_costs_nothing(formula: Formula, answ
 )
 def test_what_alarms_do_not_decide_is_refused(task: StandingTask) -> None:
     with pytest.raises(Unachievable, match="AND and OR"):
-        calibrate_standing(task)
+        calibrate_standing_alarms(task)
 
 
 def test_rates_that_promise_nothing_are_refused() -> None:
     with pytest.raises(Unachievable, match="promise nothing"):
-        calibrate_standing(replace(watched(BOTH), fnr=0.5, fpr=0.5))
+        calibrate_standing_alarms(replace(watched(BOTH), fnr=0.5, fpr=0.5))
 
 
 def test_values_that_fall_may_be_joined_by_or() -> None:
@@ -156,7 +159,7 @@ def test_values_that_fall_may_be_joined_by_or() -> None:
 def test_a_literal_out_of_reach_is_named() -> None:
     sharp = AllOf((above(0), Cut(1, 400, above=True, tolerance=0)))
     with pytest.raises(Unachievable) as refused:
-        calibrate_standing(replace(watched(sharp), fnr=1e-200, fpr=1e-200))
+        calibrate_standing_alarms(replace(watched(sharp), fnr=1e-200, fpr=1e-200))
     assert refused.value.functional == 1
 
 
@@ -164,15 +167,15 @@ def test_a_literal_out_of_reach_is_named() -> None:
 @pytest.mark.parametrize("formula", [BOTH, EITHER, MIXED])
 def test_a_key_that_is_in_the_answer_stays_and_costs_no_more(formula: Formula, progressive: bool) -> None:
     """The first key never comes near, the second crosses one of both, the others both, ever further."""
-    found = calibrate_standing(watched(formula, progressive=progressive))
+    found = calibrate_standing_alarms(watched(formula, progressive=progressive))
     noise, steps = SeededNoise(11), np.array([[0, 30, 30, 60, 90, 200], [0, 0, 30, 60, 90, 200]], dtype=np.int64)
     state = found.draw_state(keys=6, noise=noise)
-    assert found.compute_spent(state).tolist() == [0.0] * 6
+    assert found.compute_spent_losses(state).tolist() == [0.0] * 6
     before, spent = np.zeros(6, dtype=np.bool_), np.zeros(6)
     for look in (1, 2, 3, 5, 8, 13, 20, 21, 22, 23, 24):
         looked = found.take_look(state, steps * look, look=look, noise=noise)
         assert not np.any(before & ~looked.alerted)
-        after = found.compute_spent(looked.state)
+        after = found.compute_spent_losses(looked.state)
         assert np.all(spent <= after)
         assert np.all((after == spent) | ~before)
         state, before, spent = looked.state, looked.alerted, after
@@ -186,7 +189,7 @@ def test_a_key_that_is_in_the_answer_stays_and_costs_no_more(formula: Formula, p
 
 
 def test_a_look_that_is_repeated_on_the_same_state_is_the_same_look() -> None:
-    found = calibrate_standing(watched(BOTH))
+    found = calibrate_standing_alarms(watched(BOTH))
     drawn = found.draw_state(keys=50, noise=SeededNoise(5))
     values = np.tile(np.arange(370, 420, dtype=np.int64), (2, 1))
     first, again = (found.take_look(drawn, values, look=3, noise=SeededNoise(seed)) for seed in (1, 2))
@@ -196,7 +199,7 @@ def test_a_look_that_is_repeated_on_the_same_state_is_the_same_look() -> None:
 
 
 def test_looks_out_of_order_and_values_of_others_are_refused() -> None:
-    found = calibrate_standing(watched(BOTH))
+    found = calibrate_standing_alarms(watched(BOTH))
     values = np.zeros((2, 3), dtype=np.int64)
     state = found.take_look(found.draw_state(keys=3, noise=SeededNoise(1)), values, look=4, noise=SeededNoise(1)).state
     for look in (0, 3, 4, 25):
@@ -214,7 +217,7 @@ def test_looks_out_of_order_and_values_of_others_are_refused() -> None:
         {"looks": 10**6},
         {"sensitivities": (0, 1)},
         {"least_values": (0,)},
-        {"exposures": expose_all_at_once(3)},
+        {"exposures": expose_all_functionals(3)},
         {"fnr": 0.0},
         {"formula": above(2)},
         {"formula": above(0, 4, -1)},

@@ -9,11 +9,11 @@ from mechanisms.formula import AllOf, Cut
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.registry import MECHANISMS
 from mechanisms.standing.close import decide_at_close
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.seeded_noise import SeededNoise
 
 MANY_AND_CHEAP = AllOf((Cut(0, 100, above=True, tolerance=9), Cut(1, 50, above=False, tolerance=4)))
-TASK = DecisionTask(MANY_AND_CHEAP, (1, 1), expose_all_at_once(2), fnr=0.05, fpr=0.1, keys=9)
+TASK = DecisionTask(MANY_AND_CHEAP, (1, 1), expose_all_functionals(2), fnr=0.05, fpr=0.1, keys=9)
 VALUES = np.array([[0, 50, 99, 101, 105, 110, 150, 300, 1000], [0, 90, 50, 51, 45, 52, 20, 10, 90]], dtype=np.int64)
 
 
@@ -21,12 +21,12 @@ VALUES = np.array([[0, 50, 99, 101, 105, 110, 150, 300, 1000], [0, 90, 50, 51, 4
 def test_it_answers_and_costs_what_the_mechanism_does(name: str) -> None:
     closes = decide_at_close(MECHANISMS[name], TASK)
     state = closes.draw_state(keys=9, noise=SeededNoise(1))
-    assert closes.compute_spent(state).tolist() == [0.0] * 9
+    assert closes.compute_spent_losses(state).tolist() == [0.0] * 9
     looked = closes.take_look(state, VALUES, look=1, noise=SeededNoise(2))
     outcome = MECHANISMS[name].decide(MECHANISMS[name].calibrate(TASK), VALUES, noise=SeededNoise(2))
     assert looked.alerted.tolist() == outcome.passed.tolist()
-    assert closes.compute_spent(looked.state).tolist() == outcome.epsilon.tolist()
-    assert 0 < closes.compute_spent(looked.state).max() <= closes.worst_case_epsilon
+    assert closes.compute_spent_losses(looked.state).tolist() == outcome.epsilon.tolist()
+    assert 0 < closes.compute_spent_losses(looked.state).max() <= closes.worst_case_epsilon
     assert (closes.fnr, closes.fpr) == (closes.calibration.fnr, closes.calibration.fpr)
 
 
@@ -47,9 +47,9 @@ def test_other_states_are_refused() -> None:
     other = decide_at_close(MECHANISMS["progressive"], replace(TASK, fnr=0.04))
     for spoilt in (b"", state[:-1], state + b"\x00", state[:30] + b"\x01" + state[31:]):
         with pytest.raises(ValueError, match="states of"):
-            closes.compute_spent(spoilt)
+            closes.compute_spent_losses(spoilt)
     with pytest.raises(ValueError, match="states of"):
-        other.compute_spent(state)
+        other.compute_spent_losses(state)
 
 
 def test_what_has_no_loss_of_a_window_is_refused() -> None:

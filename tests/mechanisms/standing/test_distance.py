@@ -26,17 +26,17 @@ from mechanisms.formula import (
 )
 from mechanisms.protocol import Exposure, Unachievable
 from mechanisms.published.sparse_vector import compute_signed_distance
-from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
+from mechanisms.standing.alarms import StandingAlarms, calibrate_standing_alarms
 from mechanisms.standing.distance import (
     StandingDistance,
+    calibrate_cheapest_early,
     calibrate_distance,
-    calibrate_early,
     find_distance_regime,
-    list_early,
+    list_early_mechanisms,
 )
 from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
@@ -65,7 +65,7 @@ def watched(
     return StandingTask(
         formula=formula,
         sensitivities=sensitivities,
-        exposures=expose_all_at_once(2),
+        exposures=expose_all_functionals(2),
         regimes=regimes,
         least_values=(0, 0),
         looks=looks,
@@ -96,7 +96,7 @@ def test_one_alarm_is_paid_for_however_many_thresholds_there_are(
 ) -> None:
     task = watched(formula, regimes=(values, values))
     found = calibrate_distance(task)
-    assert found.regime is find_distance_regime(task) is regime
+    assert found.distance_regime is find_distance_regime(task) is regime
     price = price_alarm(looks=24, fnr=0.05, fpr=0.1, regime=regime)
     assert found.worst_case_epsilon * 40 == pytest.approx(price, rel=1e-12)
     assert found.fnr <= 0.05
@@ -171,7 +171,7 @@ def test_the_distance_is_the_formula_and_moves_as_its_regime_says(
     assert (before > task.cut) == truth[0]
     assert relaxed[0] or before <= task.cut - task.tolerance
     assert abs(after - before) <= task.sensitivity
-    if found.regime is not SIGNED:
+    if found.distance_regime is not SIGNED:
         upwards = next(list_literals(formula)).above
         assert (after >= before) if upwards else (after <= before)
 
@@ -181,7 +181,7 @@ def outcome_chances(alarm: AlarmCalibration, distances: list[int]) -> list[Fract
     total, chances = 0, [0]
     for distance in distances:
         total += compute_weight(alarm.rate, max(0, distance - alarm.lowest_value))
-        chances.append(alarm.task.regime.shape.compute_chance(total, alarm.threshold_step, bits=400))
+        chances.append(alarm.task.regime.draw_shape.compute_chance(total, alarm.threshold_step, bits=400))
     return [Fraction(late - early, 1 << 400) for early, late in zip(chances, [*chances[1:], 1 << 400], strict=True)]
 
 
@@ -192,7 +192,7 @@ def outcome_chances(alarm: AlarmCalibration, distances: list[int]) -> list[Fract
 def test_no_outcome_of_growing_values_changes_by_more_than_the_loss(formula: Formula, regime: Regime) -> None:
     """Two looks, all pairs of growing values around the cuts, a unit that comes at the first or at the second look."""
     found = calibrate_distance(watched(formula, looks=2))
-    assert found.regime is regime
+    assert found.distance_regime is regime
     alarm = found.alarm.ladders[0].rungs[0]
     grows = [(early, late) for early, late in product((-9, -4, -2, 0, 2), repeat=2) if early <= late]
     units = [(0, 1), (1, 1), (0, 0)]
@@ -216,7 +216,7 @@ def test_no_outcome_of_growing_values_changes_by_more_than_the_loss(formula: For
 def test_a_threshold_by_itself_is_its_alarm_and_below_it_the_mirrored_one(regime: Regime) -> None:
     """The same loss, and with the same secret digits the same looks."""
     task = watched(above(0), regimes=(regime, regime))
-    plain, up = calibrate_standing(replace(task, monotone=True)), calibrate_distance(task)
+    plain, up = calibrate_standing_alarms(replace(task, monotone=True)), calibrate_distance(task)
     down = calibrate_distance(replace(task, formula=below(0, -401)))
     assert plain.worst_case_epsilon == up.worst_case_epsilon == down.worst_case_epsilon
     three: tuple[Standing, ...] = (plain, up, down)
@@ -238,7 +238,7 @@ def test_an_alert_stays_where_the_formula_is_false_again(progressive: bool) -> N
     found = calibrate_distance(watched(BETWEEN, progressive=progressive))
     noise = SeededNoise(11)
     state = found.draw_state(keys=3, noise=noise)
-    assert found.compute_spent(state).tolist() == [0.0] * 3
+    assert found.compute_spent_losses(state).tolist() == [0.0] * 3
     came = []
     for look, passing in enumerate((0, 500, 5000), 1):
         values = np.array([[passing, 0, 5000]] * 2, dtype=np.int64)
@@ -246,7 +246,7 @@ def test_an_alert_stays_where_the_formula_is_false_again(progressive: bool) -> N
         state = looked.state
         came.append(looked.alerted.tolist())
     assert came == [[False] * 3, [True, False, False], [True, False, False]]
-    spent = found.compute_spent(state)
+    spent = found.compute_spent_losses(state)
     assert np.all(spent <= found.worst_case_epsilon)
     assert bool(spent[1] < found.worst_case_epsilon) is progressive
 
@@ -265,7 +265,7 @@ def test_a_state_belongs_to_one_formula() -> None:
     one, other = (calibrate_distance(watched(AllOf((above(0, cut), below(0, 2 * cut))))) for cut in (400, 500))
     assert one.alarm.ladders == other.alarm.ladders
     with pytest.raises(ValueError, match="not the states"):
-        other.compute_spent(one.draw_state(keys=3, noise=SeededNoise(1)))
+        other.compute_spent_losses(one.draw_state(keys=3, noise=SeededNoise(1)))
 
 
 def test_values_of_others_are_refused() -> None:
@@ -287,7 +287,7 @@ def test_values_of_others_are_refused() -> None:
 )
 def test_what_has_no_distance_to_watch_is_refused(task: StandingTask, said: str) -> None:
     with pytest.raises(Unachievable, match=said):
-        calibrate_early(task)
+        calibrate_cheapest_early(task)
 
 
 def test_a_tolerance_out_of_reach_names_no_functional() -> None:
@@ -297,9 +297,9 @@ def test_a_tolerance_out_of_reach_names_no_functional() -> None:
 
 
 def test_a_task_says_which_of_both_it_is() -> None:
-    assert isinstance(calibrate_early(watched(BOTH)), StandingDistance)
+    assert isinstance(calibrate_cheapest_early(watched(BOTH)), StandingDistance)
     one = replace(watched(above(0)), monotone=True)
-    assert list_early(one) == (calibrate_standing(one),)
+    assert list_early_mechanisms(one) == (calibrate_standing_alarms(one),)
 
 
 DISJOINT = ((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1)))
@@ -308,11 +308,11 @@ DISJOINT = ((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1)))
 @pytest.mark.parametrize(
     ("formula", "exposures", "taken", "prices"),
     [
-        (BOTH, expose_all_at_once(2), StandingDistance, (12.741, 15.566)),
-        (AnyOf(BOTH.children), expose_all_at_once(2), StandingDistance, (12.741, 15.566)),
+        (BOTH, expose_all_functionals(2), StandingDistance, (12.741, 15.566)),
+        (AnyOf(BOTH.children), expose_all_functionals(2), StandingDistance, (12.741, 15.566)),
         (BOTH, DISJOINT, StandingAlarms, (7.783, 12.741)),
-        (AllOf((above(0), above(0, 500))), expose_all_at_once(2), StandingDistance, (12.741, 15.566)),
-        (AllOf((above(0), above(1, tolerance=3999))), expose_all_at_once(2), StandingAlarms, (7.217, 12.741)),
+        (AllOf((above(0), above(0, 500))), expose_all_functionals(2), StandingDistance, (12.741, 15.566)),
+        (AllOf((above(0), above(1, tolerance=3999))), expose_all_functionals(2), StandingAlarms, (7.217, 12.741)),
     ],
 )
 def test_of_both_ways_of_watching_what_stays_true_the_cheaper_is_taken(
@@ -321,9 +321,9 @@ def test_of_both_ways_of_watching_what_stays_true_the_cheaper_is_taken(
     """Where one unit moves both values one alarm on the whole is; where it moves either, or one hardly costs, it is
     not. Both keep the same contract."""
     task = replace(watched(formula), monotone=True, exposures=exposures)
-    found = list_early(task)
+    found = list_early_mechanisms(task)
     assert isinstance(found[0], taken)
-    assert calibrate_early(task) == found[0]
+    assert calibrate_cheapest_early(task) == found[0]
     assert [one.worst_case_epsilon * 40 for one in found] == pytest.approx(prices, abs=0.001)
     assert all(one.fnr <= task.fnr and one.fpr <= task.fpr for one in found)
 
@@ -333,8 +333,8 @@ def test_where_one_way_cannot_keep_the_contract_the_other_is_taken() -> None:
     formula = AllOf(tuple(above(0, 400 + place, tolerance=0) for place in range(12)))
     task = replace(watched(formula), monotone=True, fnr=1e-15, fpr=1e-15)
     with pytest.raises(Unachievable):
-        calibrate_standing(task)
-    (found,) = list_early(task)
+        calibrate_standing_alarms(task)
+    (found,) = list_early_mechanisms(task)
     assert isinstance(found, StandingDistance)
     with pytest.raises(Unachievable):
-        list_early(replace(task, fnr=1e-200, fpr=1e-200))
+        list_early_mechanisms(replace(task, fnr=1e-200, fpr=1e-200))

@@ -19,7 +19,7 @@ from mechanisms.formula import AllOf, Cut, Formula, Integers
 from mechanisms.published.sparse_vector import compute_signed_distance
 from mechanisms.standing.distance import StandingDistance, calibrate_distance
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.effort import cases, rounds
 from tests.seeded_noise import SeededNoise
 
@@ -42,7 +42,7 @@ def calibrated(formula: Formula, kind: str) -> StandingDistance:
         StandingTask(
             formula=formula,
             sensitivities=(1, COARSE),
-            exposures=expose_all_at_once(2),
+            exposures=expose_all_functionals(2),
             regimes=(Regime.COMING_AND_GOING,) * 2,
             least_values=(0, 0),
             looks=LOOKS,

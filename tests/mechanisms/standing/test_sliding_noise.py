@@ -18,12 +18,12 @@ from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.standing import window_noise
 from mechanisms.standing.sliding_noise import calibrate_sliding
 from mechanisms.standing.window_noise import NoiseShape, find_edges, find_tails, shape_window
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 
 MANY = Cut(0, 900, above=True, tolerance=199)
-TASK = DecisionTask(MANY, (1,), expose_all_at_once(1), fnr=0.05, fpr=0.1)
+TASK = DecisionTask(MANY, (1,), expose_all_functionals(1), fnr=0.05, fpr=0.1)
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_both_rates_are_kept_at_the_worst_case_wherever_a_window_ends(window: in
 
 def test_any_formula_is_watched_and_clears_at_once() -> None:
     both = AllOf((MANY, Cut(1, 50, above=False, tolerance=49)))
-    task = replace(TASK, formula=both, sensitivities=(1, 1), exposures=expose_all_at_once(2))
+    task = replace(TASK, formula=both, sensitivities=(1, 1), exposures=expose_all_functionals(2))
     found, noise = calibrate_sliding(task, window=3, looks=9), SeededNoise(5)
     state, seen = found.draw_state(keys=2, noise=noise), []
     for look, (count, low) in enumerate([(0, 0), (5000, 0), (5000, 5000), (5000, 0)], 1):
         looked = found.take_look(state, np.array([[count, 0], [low, 0]], dtype=np.int64), look=look, noise=noise)
         state = looked.state
         seen.append(looked.alerted.tolist())
-        assert found.compute_spent(state).tolist() == [found.worst_case_epsilon] * 2
+        assert found.compute_spent_losses(state).tolist() == [found.worst_case_epsilon] * 2
     assert seen == [[False, False], [True, False], [False, False], [True, False]]
 
 
@@ -90,9 +90,9 @@ def test_other_states_and_looks_are_refused() -> None:
     state = found.take_look(found.draw_state(keys=4, noise=noise), values, look=3, noise=noise).state
     for spoilt in (b"", state[:-1], state + b"\x00", state[:40] + bytes([state[40] ^ 1]) + state[41:]):
         with pytest.raises(ValueError, match="states of"):
-            found.compute_spent(spoilt)
+            found.compute_spent_losses(spoilt)
     with pytest.raises(ValueError, match="states of"):
-        calibrate_sliding(TASK, window=4, looks=9).compute_spent(state)
+        calibrate_sliding(TASK, window=4, looks=9).compute_spent_losses(state)
     for look in (0, 3, 10):
         with pytest.raises(ValueError, match="order"):
             found.take_look(state, values, look=look, noise=noise)
@@ -158,4 +158,4 @@ def test_noise_that_a_look_has_seen_is_that_of_all_later_ones(
             total += (1 if tick in inside else -1) * np.array(known["tick", tick])
         for place in range(edges.first, edges.last):
             total += np.array(known["block", place])
-        assert found._add_up(drawn, look)[0].tolist() == total.tolist()
+        assert found._sum_window_noise(drawn, look)[0].tolist() == total.tolist()

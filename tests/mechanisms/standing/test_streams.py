@@ -12,13 +12,13 @@ from mechanisms.protocol import Unachievable
 from mechanisms.standing.standing_streams import NO_BOUND, StandingStream, watch_by_stream
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.streams.stream_names import HIERARCHIES, WATCHING
-from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
 LOOKS = 8
 MANY = Cut(0, 400, above=True, tolerance=40)
-TASK = StandingTask(MANY, (1,), expose_all_at_once(1), (Regime.GROWING,), (0,), looks=LOOKS, fnr=0.05, fpr=0.1)
+TASK = StandingTask(MANY, (1,), expose_all_functionals(1), (Regime.GROWING,), (0,), looks=LOOKS, fnr=0.05, fpr=0.1)
 SHARP = Fraction(8)
 """A loss at which estimates are off by less than ten in a window of eight looks."""
 
@@ -27,10 +27,10 @@ def watch(stream: StandingStream, steps: list[int], *, looks: range = range(1, L
     """Who is in the answer at each look, of keys that grow by so much with each."""
     noise, per_look = SeededNoise(3), np.array([steps], dtype=np.int64)
     state, seen = stream.draw_state(keys=len(steps), noise=noise), []
-    assert stream.compute_spent(state).tolist() == [0.0] * len(steps)
+    assert stream.compute_spent_losses(state).tolist() == [0.0] * len(steps)
     for look in looks:
         looked = stream.take_look(state, per_look * look, look=look, noise=noise)
-        assert stream.compute_spent(looked.state).tolist() == [stream.worst_case_epsilon] * len(steps)
+        assert stream.compute_spent_losses(looked.state).tolist() == [stream.worst_case_epsilon] * len(steps)
         state = looked.state
         seen.append(looked.alerted.tolist())
     return seen
@@ -75,13 +75,13 @@ def test_the_loss_is_that_of_all_a_unit_changes() -> None:
         TASK,
         formula=AllOf((MANY, Cut(1, 9, above=True, tolerance=1), Cut(1, 5, above=True, tolerance=1))),
         sensitivities=(1, 7),
-        exposures=expose_all_at_once(2),
+        exposures=expose_all_functionals(2),
         regimes=(Regime.GROWING,) * 2,
         least_values=(0, 0),
     )
     for task, lost in (
         (both, 1.0),
-        (replace(both, exposures=expose_sets_at_once([[0], [1]], functionals=2)), 0.5),
+        (replace(both, exposures=expose_functional_sets([[0], [1]], functionals=2)), 0.5),
         (replace(both, regimes=(Regime.GROWING, Regime.COMING_AND_GOING)), 4.5),
         (replace(both, regimes=(Regime.SIGNED, Regime.GROWING)), 8.0),
     ):
@@ -112,9 +112,9 @@ def test_states_are_of_one_calibration_and_checked(name: str) -> None:
     ).state
     for spoilt in (b"", state[:-1], state + b"\x00", state[:40] + bytes([state[40] ^ 1]) + state[41:]):
         with pytest.raises(ValueError, match="states of"):
-            stream.compute_spent(spoilt)
+            stream.compute_spent_losses(spoilt)
     with pytest.raises(ValueError, match="states of"):
-        watch_by_stream(TASK, name=name, epsilon=SHARP / 2).compute_spent(state)
+        watch_by_stream(TASK, name=name, epsilon=SHARP / 2).compute_spent_losses(state)
     for look in (0, 3, LOOKS + 1):
         with pytest.raises(ValueError, match="order"):
             stream.take_look(state, values, look=look, noise=SeededNoise(1))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mechanisms.alarm.run import FIRST_DIGITS, FURTHER_DIGITS, AlarmState
 from mechanisms.formula import Cut
-from mechanisms.standing.alarms import calibrate_standing
+from mechanisms.standing.alarms import calibrate_standing_alarms
 from mechanisms.standing.window_state import AlarmWindow, RungState, find_watched_keys, read_window, write_window
 from tests.effort import examples
 from tests.mechanisms.standing.test_alarms import BOTH, MIXED, watched
@@ -72,14 +72,14 @@ def test_states_of_other_rungs_or_looks_are_refused(rungs: int, looks: int) -> N
 
 def test_states_of_another_calibration_are_refused() -> None:
     task = watched(BOTH)
-    state = calibrate_standing(task).draw_state(keys=3, noise=SeededNoise(1))
+    state = calibrate_standing_alarms(task).draw_state(keys=3, noise=SeededNoise(1))
     for other in (replace(task, fnr=0.04), replace(task, progressive=True), watched(MIXED)):
         with pytest.raises(ValueError, match="states of"):
-            calibrate_standing(other).compute_spent(state)
+            calibrate_standing_alarms(other).compute_spent_losses(state)
 
 
 def test_who_is_in_the_answer_and_what_is_over_has_no_secrets() -> None:
-    found = calibrate_standing(watched(Cut(0, 400, above=True, tolerance=39), progressive=True))
+    found = calibrate_standing_alarms(watched(Cut(0, 400, above=True, tolerance=39), progressive=True))
     drawn = found.draw_state(keys=100, noise=SeededNoise(3))
     all_in = found.take_look(drawn, np.full((2, 100), 10_000, dtype=np.int64), look=1, noise=SeededNoise(4))
     over = found.take_look(drawn, np.zeros((2, 100), dtype=np.int64), look=24, noise=SeededNoise(4))

@@ -14,9 +14,9 @@ from scipy import stats
 from mechanisms.alarm.run import compute_chances_by_look
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import AllOf, AnyOf, Cut, Integers
-from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
+from mechanisms.standing.alarms import StandingAlarms, calibrate_standing_alarms
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 
@@ -29,11 +29,11 @@ both, either, laddered = pytest.param(AllOf, id="both"), pytest.param(AnyOf, id=
 
 def calibrated(join: type[AllOf] | type[AnyOf], kind: str) -> StandingAlarms:
     formula = join(tuple(Cut(functional, CUT, above=True, tolerance=TOLERANCE) for functional in (0, 1)))
-    return calibrate_standing(
+    return calibrate_standing_alarms(
         StandingTask(
             formula=formula,
             sensitivities=(1, 1),
-            exposures=expose_all_at_once(2),
+            exposures=expose_all_functionals(2),
             regimes=(Regime.GROWING,) * 2,
             least_values=(0, 0),
             looks=LOOKS,

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.noise.discrete_laplace import compute_mass, compute_upper_tail
-from mechanisms.streams.hierarchy import Hierarchy, HierarchyMechanism, make_balanced_hierarchy, prune_below_small
+from mechanisms.streams.hierarchy import Hierarchy, HierarchyMechanism, make_balanced_hierarchy, prune_parts_of_small
 from mechanisms.streams.hs_pegasus import HierarchyState, HsLaplace, HsPegasus
 from mechanisms.streams.pegasus import Pegasus
-from mechanisms.streams.phs_pegasus import FreePruningState, PhsPegasus, PhsPegasusFree, find_small
+from mechanisms.streams.phs_pegasus import FreePruningState, PhsPegasus, PhsPegasusFree, find_small_aggregations
 from tests.effort import examples
 from tests.mechanisms.streams.given_noise import GivenNoise, run_stream
 from tests.seeded_noise import SeededNoise
@@ -51,7 +51,7 @@ def test_an_aggregation_counts_what_it_contains(hierarchy: Hierarchy, seed: int)
 def test_shares_on_a_path_add_up_to_the_height_at_most(hierarchy: Hierarchy, seed: int) -> None:
     """To exactly the height where the path is pruned or as long as any: nothing that could be spent is left."""
     small = np.random.default_rng(seed).random((1, len(hierarchy.parents))) < 0.4
-    pruning = prune_below_small(hierarchy, small)
+    pruning = prune_parts_of_small(hierarchy, small)
     for leaf in hierarchy.leaves:
         path = [place for place in range(leaf + 1) if contained(hierarchy, place, leaf)]
         assert pruning.shares[0, path].sum() == hierarchy.levels
@@ -133,7 +133,9 @@ def test_prune_corrected_loses_what_it_claims_and_no_more(prune_below: int) -> N
 
 def test_comparisons_are_of_the_inner_aggregations_at_the_rate_of_their_number() -> None:
     noise = GivenNoise([-5, 0, 2])
-    small = find_small(TREE, TREE.aggregate(np.array([[1, 2, 3, 4]])), rate=Fraction(1, 9), prune_below=6, noise=noise)
+    small = find_small_aggregations(
+        TREE, TREE.aggregate(np.array([[1, 2, 3, 4]])), rate=Fraction(1, 9), prune_below=6, noise=noise
+    )
     assert small.tolist() == [[True, True, False, False, False, False, False]]
     assert noise.rates == [Fraction(1, 9)] * 3
     mechanism = PhsPegasus(

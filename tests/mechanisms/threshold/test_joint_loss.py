@@ -17,38 +17,38 @@ from mechanisms.protocol import DecisionTask, Exposure, Mechanism
 from mechanisms.threshold.joint_loss import (
     compute_joint_loss,
     compute_joint_losses,
-    drop_dominated,
-    expose_all_at_once,
-    expose_sets_at_once,
+    drop_dominated_exposures,
+    expose_all_functionals,
+    expose_functional_sets,
 )
 from tests.effort import examples
 from tests.seeded_noise import SeededNoise
 
 PARTS = st.builds(Fraction, st.integers(0, 7), st.just(7))
 EXPOSURES = st.lists(st.tuples(PARTS, PARTS, PARTS), min_size=1, max_size=8).map(
-    lambda found: (*found, *expose_sets_at_once(((0,), (1,), (2,)), functionals=3))
+    lambda found: (*found, *expose_functional_sets(((0,), (1,), (2,)), functionals=3))
 )
 EPSILONS = st.lists(st.fractions(0, 5, max_denominator=1000), min_size=3, max_size=3)
 
 
 def test_the_dearest_exposure() -> None:
     losses = [Fraction(1), Fraction(2), Fraction(1, 2)]
-    assert compute_joint_loss(losses, expose_sets_at_once(((0, 2), (1,)), functionals=3)) == 2
-    assert compute_joint_loss(losses, expose_all_at_once(3)) == Fraction(7, 2)
+    assert compute_joint_loss(losses, expose_functional_sets(((0, 2), (1,)), functionals=3)) == 2
+    assert compute_joint_loss(losses, expose_all_functionals(3)) == Fraction(7, 2)
     assert compute_joint_loss(
         losses, [(Fraction(1), Fraction(1, 3), Fraction(0)), (Fraction(0), Fraction(0), Fraction(1))]
     ) == (Fraction(5, 3))
     with pytest.raises(ValueError, match="at once"):
-        compute_joint_loss(losses[:2], expose_sets_at_once(((0,),), functionals=2))
+        compute_joint_loss(losses[:2], expose_functional_sets(((0,),), functionals=2))
     with pytest.raises(ValueError, match="at once"):
-        compute_joint_loss([Fraction(2), Fraction(1, 1000)], expose_sets_at_once(((0,),), functionals=2))
+        compute_joint_loss([Fraction(2), Fraction(1, 1000)], expose_functional_sets(((0,),), functionals=2))
 
 
 @given(exposures=EXPOSURES, epsilons=EPSILONS)
 def test_leaving_out_what_others_cover_changes_no_loss(
     exposures: tuple[Exposure, ...], epsilons: list[Fraction]
 ) -> None:
-    kept = drop_dominated(exposures)
+    kept = drop_dominated_exposures(exposures)
     assert set(kept) <= set(exposures)
     assert compute_joint_loss(epsilons, kept) == compute_joint_loss(epsilons, exposures)
     for one in kept:
@@ -88,7 +88,7 @@ def worst_ratio(mechanism: Mechanism, task: DecisionTask, rows: Sequence[tuple[i
 FULL, EMPTY = Cut(functional=0, cut=40, above=True, tolerance=6), Cut(functional=1, cut=30, above=True, tolerance=6)
 SHARED = AnyOf((AllOf((FULL, EMPTY)), Cut(functional=0, cut=90, above=True, tolerance=6)))
 ROWS = [(value, 10 - value) for value in range(11)]  # a row of value x moves one sum by x and the other by 10 - x
-CORNERS: tuple[Exposure, ...] = expose_sets_at_once(((0,), (1,)), functionals=2)
+CORNERS: tuple[Exposure, ...] = expose_functional_sets(((0,), (1,)), functionals=2)
 
 
 @pytest.mark.parametrize("mechanism", [Keyhole(), Progressive()])
@@ -98,7 +98,9 @@ def test_no_row_changes_the_joint_law_by_more(mechanism: Mechanism, formula: Any
     cornered = DecisionTask(
         formula=formula, sensitivities=(10, 10), exposures=CORNERS, fnr=0.05, fpr=0.1, blocks=frozenset()
     )
-    whole = DecisionTask(formula=formula, sensitivities=(10, 10), exposures=expose_all_at_once(2), fnr=0.05, fpr=0.1)
+    whole = DecisionTask(
+        formula=formula, sensitivities=(10, 10), exposures=expose_all_functionals(2), fnr=0.05, fpr=0.1
+    )
     for task in (cornered, whole):
         worst, claimed = worst_ratio(mechanism, task, ROWS)
         assert worst <= claimed * (1 + 1e-9)
@@ -130,7 +132,7 @@ def test_the_worst_case_is_the_joint_loss_of_the_tests(exposures: tuple[Exposure
             DecisionTask(
                 formula=formula,
                 sensitivities=(10, 10, 4),
-                exposures=expose_all_at_once(3),
+                exposures=expose_all_functionals(3),
                 fnr=0.05,
                 fpr=0.1,
                 blocks=frozenset(),

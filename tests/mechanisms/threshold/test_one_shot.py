@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.formula import Cut
-from mechanisms.keyhole.run_once import run_once
+from mechanisms.keyhole.run_once import run_on_one_value
 from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.protocol import FunctionalTest, Unachievable
 from mechanisms.threshold.one_shot import (
@@ -180,7 +180,7 @@ def test_what_runs_is_what_was_calibrated(above: bool, sensitivity: int, toleran
     noise = SeededNoise(sensitivity * 100 + tolerance * 2 + above)
     for distance in (-tolerance - 3, -tolerance, 0, 1, 2, 9):
         value = cut.cut + distance if above else cut.cut + 1 - distance
-        passed = int(run_once(cut, (test,), np.full((1, 100_000), value), noise=noise).sum())
+        passed = int(run_on_one_value(cut, (test,), np.full((1, 100_000), value), noise=noise).sum())
         chance = compute_acceptance(test, distance)
         assert stats.binom.cdf(passed, 100_000, chance) > 1e-8
         assert stats.binom.sf(passed - 1, 100_000, chance) > 1e-8

@@ -14,7 +14,7 @@ from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.protocol import DecisionTask
-from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 from mechanisms.threshold.renyi import (
     ORDERS,
     bound_curve,
@@ -117,10 +117,14 @@ BOTH = AllOf((Cut(0, 40, True, 6), Cut(1, 300, True, 40)))
 def test_a_questions_curve_is_the_largest_of_its_exposures(mechanism: Keyhole | Progressive) -> None:
     """Every move that a unit can make, by listing: none diverges by more, and one by as much but for rounding."""
     task = DecisionTask(
-        formula=BOTH, sensitivities=(1, 5), exposures=expose_all_at_once(2), fnr=0.05, fpr=0.1, blocks=frozenset()
+        formula=BOTH, sensitivities=(1, 5), exposures=expose_all_functionals(2), fnr=0.05, fpr=0.1, blocks=frozenset()
     )
     apart = DecisionTask(
-        formula=BOTH, sensitivities=(1, 5), exposures=expose_sets_at_once([[0], [1]], functionals=2), fnr=0.05, fpr=0.1
+        formula=BOTH,
+        sensitivities=(1, 5),
+        exposures=expose_functional_sets([[0], [1]], functionals=2),
+        fnr=0.05,
+        fpr=0.1,
     )
     for one, moves in ((task, [(a, b) for a in (0, 1) for b in range(6)]), (apart, [(1, 0), (0, 5), (0, 3)])):
         made = mechanism.calibrate(one)

@@ -20,8 +20,8 @@ from mechanisms.threshold.three_zone import (
     SCHEDULE,
     EmptyGroups,
     Schedule,
-    bound_missed,
-    bound_wrong,
+    bound_false_accept,
+    bound_false_reject,
     calibrate_exactly_at,
     calibrate_three_zone,
     cap_early_shares,
@@ -205,14 +205,14 @@ def test_any_contract_is_met_by_nested_looks_at_a_bounded_surcharge(
     edge = -((tolerance + 1) // -test.block) - 1
     assert compute_exact_rejection(test, 1) <= fnr
     assert compute_exact_acceptance(test, -edge) <= fpr
-    assert bound_missed(test, 1) <= fnr
-    assert bound_wrong(test, -tolerance) <= fpr
+    assert bound_false_reject(test, 1) <= fnr
+    assert bound_false_accept(test, -tolerance) <= fpr
     least = find_least_rate(tolerance=edge, fnr=fnr, fpr=fpr).rate
     assert float(test.rate) <= least * 1.1
     # further on either side is never worse, and the bounds used for intervals dominate the exact law
     for distance in (1, 2, 5, 40, 1000):
         steps = (distance - 1) // test.block + 1
-        assert compute_exact_rejection(test, steps) <= bound_missed(test, distance) * (1 + 1e-9) + 1e-300
+        assert compute_exact_rejection(test, steps) <= bound_false_reject(test, distance) * (1 + 1e-9) + 1e-300
         assert compute_exact_rejection(test, steps + 1) <= compute_exact_rejection(test, steps) * (1 + 1e-9)
 
 
@@ -221,8 +221,8 @@ def test_bounds_are_convex_beyond_the_critical_distances_when_two_sided(toleranc
     test = calibrate_three_zone(
         sensitivity=1, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=False, is_two_sided=True
     )
-    falling = np.array([bound_missed(test, distance) for distance in range(1, 200)])
-    rising = np.array([bound_wrong(test, distance) for distance in range(-tolerance - 200, -tolerance + 1)])
+    falling = np.array([bound_false_reject(test, distance) for distance in range(1, 200)])
+    rising = np.array([bound_false_accept(test, distance) for distance in range(-tolerance - 200, -tolerance + 1)])
     assert np.all(np.diff(falling, 2) >= -1e-15)
     assert np.all(np.diff(rising, 2) >= -1e-15)
 

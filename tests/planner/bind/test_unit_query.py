@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mechanisms.threshold.joint_loss import expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_functional_sets
 from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
@@ -150,7 +150,7 @@ def test_what_totals_are_called_does_not_matter_and_what_they_are_does() -> None
 def test_conditions_on_totals_that_exclude_each_other_are_met_by_different_units(having: str, together: bool) -> None:
     question = asked(f"SELECT ward FROM {SUBQUERY} GROUP BY ward HAVING {having}")
     assert len(find_affected_sets(question)) == (1 if together else 2)
-    assert find_exposures(question) == expose_sets_at_once(find_affected_sets(question), functionals=2)
+    assert find_exposures(question) == expose_functional_sets(find_affected_sets(question), functionals=2)
 
 
 def test_rows_of_one_unit_on_both_sides_of_a_filter_inside_are_charged_in_full() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import psycopg
 
 from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
-from mechanisms.ranking.run import Ranking, number_within
+from mechanisms.ranking.run import Ranking, number_within_partition
 from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog, Column, PublicTable, RowCap, SqlType
 from planner.catalog.key_space import format_value
@@ -185,6 +185,6 @@ def _ranking(question: Question, values: Integers, passed: Booleans) -> Ranking 
     scores = compute_scores(ranked, values)
     signed = -scores if ranked.descending else scores
     order = members[np.lexsort((signed[members], partition[members]))]
-    places = number_within(partition[order])
+    places = number_within_partition(partition[order])
     kept = places <= (order.size if ranked.limit is None else ranked.limit)
     return Ranking(ranked_keys=order[kept], places=places[kept], epsilon=np.zeros(values.shape[1]), path=None)

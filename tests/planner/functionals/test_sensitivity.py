@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
-from mechanisms.threshold.joint_loss import expose_sets_at_once
+from mechanisms.threshold.joint_loss import expose_functional_sets
 from planner.catalog.catalog import RowCap, Table, Value
 from planner.functionals.row_range import find_row_range
 from planner.functionals.sensitivity import MOST_FUNCTIONALS, find_affected_sets, find_exposures, find_joint_sensitivity
@@ -226,7 +226,7 @@ def test_counted_units_are_together_beside_a_sum_that_no_row_moves() -> None:
     never = And((Compare("amount", ">", 50), Compare("amount", "<=", 50)))
     dead = linear([Term(1, "amount", never, 1), Term(-4, "amount", never, 0)], table=CAPPED)
     parts = find_exposures(question(TRUE, units(FRANCE), dead, units(SPAIN), table=CAPPED))
-    assert parts == expose_sets_at_once([[0, 2], [1]], functionals=3)
+    assert parts == expose_functional_sets([[0, 2], [1]], functionals=3)
 
 
 def test_clipped_totals_are_charged_in_full() -> None:
@@ -238,7 +238,7 @@ def test_clipped_totals_are_charged_in_full() -> None:
 
 def test_counts_and_sums_of_one_sign_have_the_exposures_of_their_sets() -> None:
     asked = question(TRUE, count(FRANCE), total(FRANCE), count(SPAIN), total(Compare("amount", ">", 50)))
-    assert find_exposures(asked) == expose_sets_at_once(find_affected_sets(asked), functionals=4)
+    assert find_exposures(asked) == expose_functional_sets(find_affected_sets(asked), functionals=4)
 
 
 def test_sums_of_one_sign_are_free_in_blocks_beside_means() -> None:
@@ -262,7 +262,7 @@ def test_too_many_cases_fall_back_to_the_sets() -> None:
     patterns = [Like("country", f"%{letter}%") for letter in "abcdefghijkl"]
     form = linear([Term(2**place, None, one, 0) for place, one in enumerate(patterns)])
     asked = question(TRUE, form, average(65), count(FRANCE), count(SPAIN))
-    assert find_exposures(asked) == expose_sets_at_once(find_affected_sets(asked), functionals=4)
+    assert find_exposures(asked) == expose_functional_sets(find_affected_sets(asked), functionals=4)
 
 
 def different(column: str, condition: Condition, *, table: Table, most: int) -> Functional:

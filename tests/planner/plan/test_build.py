@@ -11,7 +11,7 @@ import pytest
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import LIMITED, MECHANISMS, price_baselines
-from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.joint_loss import expose_all_functionals
 from planner.catalog.catalog import RowCap
 from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError
@@ -185,7 +185,7 @@ def test_the_published_mechanisms_are_compared_on_the_formula_as_typed() -> None
     task = DecisionTask(
         formula=typed,
         sensitivities=tuple(functional.sensitivity for functional in functionals),
-        exposures=expose_all_at_once(3),
+        exposures=expose_all_functionals(3),
         fnr=ACCURACY.fnr,
         fpr=ACCURACY.fpr,
     )
@@ -399,7 +399,7 @@ def test_thresholds_that_differ_in_a_late_digit_are_charged_apart() -> None:
         )
         for zeros in (1, 31)
     )
-    assert narrow.calibration.task.exposures == wide.calibration.task.exposures == expose_all_at_once(2)
+    assert narrow.calibration.task.exposures == wide.calibration.task.exposures == expose_all_functionals(2)
     assert narrow.worst_case_epsilon == wide.worst_case_epsilon
 
 

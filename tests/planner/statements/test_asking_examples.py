@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.demo.build import install
+from deploy.demo.build import install_demo
 from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
@@ -32,7 +32,7 @@ ELSEWHERE: dict[str, Callable[[], Catalog]] = {"FROM stays s": people, "FROM vis
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    policy = install(tmp_path_factory.mktemp("demo"))
+    policy = install_demo(tmp_path_factory.mktemp("demo"))
     check(policy, confirm=False)
     with Service.open(policy) as service:
         return service.catalog

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deploy.demo.build import install as install_demo
+from deploy.demo.build import install_demo as install_demo
 from tests.proxy.cli.script import child, child_on_a_terminal
 from tests.worlds.wards import QUESTION, TOKENS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.demo.build import COUNTRIES, HERE, install
+from deploy.demo.build import COUNTRIES, HERE, install_demo
 from mechanisms.formula import relax_formula
 from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import Bands, Catalog, StoredParameter, StoredQuestion
@@ -36,7 +36,7 @@ QUESTIONS = tomllib.loads((HERE / "questions.toml").read_text(encoding="utf-8"))
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Policy:
-    return Policy.load(install(tmp_path_factory.mktemp("demo")), environment={})
+    return Policy.load(install_demo(tmp_path_factory.mktemp("demo")), environment={})
 
 
 @pytest.fixture(scope="module")

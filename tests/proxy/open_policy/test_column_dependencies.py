@@ -8,7 +8,7 @@ import pytest
 
 from accountant.balances.dependencies import Dependency
 from accountant.charges import Spent
-from deploy.demo.build import install
+from deploy.demo.build import install_demo
 from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table, Value
 from planner.catalog.key_space import format_value
 from proxy.cli.check import check
@@ -28,7 +28,7 @@ BY_REGION = (
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The demo, of which all but one ask the catalog alone."""
-    policy = install(tmp_path_factory.mktemp("demo"))
+    policy = install_demo(tmp_path_factory.mktemp("demo"))
     check(policy, confirm=False)
     with Service.open(policy) as opened:
         yield opened

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from accountant.charges import NANO
-from mechanisms.audit.auditor import Neighbours, audit, claim_always
+from mechanisms.audit.auditor import Neighbours, audit_subject, claim_always
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.diagnostics.score_histogram import ScoreHistogram
 from mechanisms.formula import Integers
@@ -342,7 +342,7 @@ def test_through_the_whole_way_no_more_is_lost_than_is_paid(tmp_path: Path) -> N
         first=claim_always(draws("few", few), epsilon=1.0),
         second=claim_always(draws("more", more), epsilon=1.0),
     )
-    report = audit("diagnose", [pair], samples=rounds(40_000, quick=5_000))
+    report = audit_subject("diagnose", [pair], samples=rounds(40_000, quick=5_000))
     assert not report.is_flagged
     assert report.epsilon_lower > 0.3  # both rows of the person are in one count: the test sees them
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from deploy.demo.build import install
+from deploy.demo.build import install_demo
 from planner.policy.sections import RestSection
 from planner.statements.settings import MOST_CHARACTERS
 from proxy.cli import check as checking
@@ -36,7 +36,7 @@ TOKEN = "demo"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    policy = install(tmp_path_factory.mktemp("demo"))
+    policy = install_demo(tmp_path_factory.mktemp("demo"))
     assert sha256(TOKEN.encode()).hexdigest() in policy.read_text(encoding="utf-8")
     checking.check(policy, confirm=False)
     with Service.open(policy) as opened:
