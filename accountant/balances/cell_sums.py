@@ -215,7 +215,7 @@ class OpenSums:
         return prod(len(axis) + 1 for axis in self._join_axes(other))
 
     def add(self, other: "OpenSums", *, times: int) -> None:
-        """Add the other sums, multiplied by `times`, on the values of both and on every other value."""
+        """Add other sums, multiplied by `times`. Axis values that only one of the two has are added to both."""
         axes = self._join_axes(other)
         array = self._select_with_open_places(axes) + times * other._select_with_open_places(axes)
         indexes = self._indexes if axes == self.axes else {}

@@ -81,7 +81,7 @@ class Balances:
         return other
 
     def find_account(self, analyst: str) -> Account:
-        """Return the analyst's own account, empty if nothing was ever charged to it."""
+        """Return the account with the charges of one analyst alone, empty if the analyst was never charged."""
         return self.analysts.get(analyst) or self._new_account()
 
     def make_known_account(self, analyst: str) -> KnownAccount:

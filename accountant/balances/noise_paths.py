@@ -75,7 +75,7 @@ class NoisePaths:
         )
 
     def are_free(self, states: Iterable[PathState]) -> bool:
-        """Return True if each path is in its given state and nobody continues it."""
+        """Return True if each path is still in its given state, and no open reservation continues one of the paths."""
         heads = [self._find_path_head(state) for state in states]
         return all(head is not None and head.continued_by is None for head in heads)
 

@@ -128,7 +128,10 @@ class OtherVersions:
         return most
 
     def _add_version(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> bool:
-        """Add a version to the tables. Return False if it is too large, or only a bound on it is known."""
+        """Add a version's losses to the summed tables.
+
+        Return False if the version has too many cells, or if only a bound on its losses is known.
+        """
         if self._aside.get(version, -1) == changed:
             return False
         part = _sum_fixed_labels(self._select_version(version, sums), self._among)

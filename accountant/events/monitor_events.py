@@ -86,7 +86,7 @@ class MonitorWindowClosed:
 
 @dataclass(frozen=True, slots=True)
 class MonitorPaused:
-    """The pause of a monitor: no look is made until it is resumed."""
+    """The event that pauses a monitor. The monitor makes no look until a `MonitorResumed` event."""
 
     pause: str
     at: datetime

@@ -107,7 +107,7 @@ class BurnDownReporter:
             raise
 
     def _keep_moment(self, event: Event, limits: Limits) -> None:
-        """Keep what was spent before an event, if the last moment that was kept lies far enough behind."""
+        """Record the losses before an event as a point of the lines, if the last recorded point is old enough."""
         if self._at is None:
             return
         far = not self._kept or self._at - self._kept[-1][0] >= self._gap

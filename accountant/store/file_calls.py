@@ -70,7 +70,7 @@ class TimedConnection(sqlite3.Connection):
             super().__init__(*given, **named)
 
     def cursor(self, *given: Any, **named: Any) -> Any:
-        """Return a `TimedCursor`, unless another cursor class is given."""
+        """Return a `TimedCursor`, or a cursor of the class that the caller gives."""
         return super().cursor(*given, **named) if given or named else super().cursor(TimedCursor)
 
     def execute(self, *given: Any) -> Any:

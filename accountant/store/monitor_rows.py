@@ -226,7 +226,7 @@ class MonitorRows:
         return True
 
     def release_lease(self, monitor: str, *, holder: str) -> None:
-        """End the holder's lease. Do nothing if another one holds it."""
+        """Delete the monitor's lease if `holder` has it. Do nothing if another holder has it."""
         here = (_leases.c.monitor == monitor) & (_leases.c.holder == holder)
         self._connection.execute(_leases.delete().where(here))
 
@@ -237,7 +237,7 @@ class MonitorRows:
                 raise LedgerUnavailable("the lease of a monitor is not what was written")
 
     def _read_clock(self) -> datetime:
-        """Return the database's time. All proxies that share it agree on it."""
+        """Return the time by the database's clock, which all proxies with this database share."""
         if self._connection.dialect.name == "postgresql":
             found = self._connection.scalar(sa.text("SELECT clock_timestamp()"))
             assert isinstance(found, datetime)

@@ -84,7 +84,7 @@ class Transaction:
         return records[1:]
 
     def find_hash(self, number: int) -> str | None:
-        """Return the hash of an event, or None if there is no such event."""
+        """Return the hash of the event with this number, or None if the log has no such event."""
         return self._connection.scalar(
             sa.select(ledger_tables.EVENTS.c.hash).where(ledger_tables.EVENTS.c.id == number)
         )
@@ -213,7 +213,7 @@ class Transaction:
         return list(self._connection.scalars(chosen.order_by(ledger_tables.EVENTS.c.id)))
 
     def find_event_number(self, reservation: str) -> int:
-        """Return the number of the event that reserved it; 0 if there is none."""
+        """Return the number of the event that made this reservation, or 0 if the log has no such event."""
         chosen = sa.select(ledger_tables.EVENTS.c.id).where(
             ledger_tables.EVENTS.c.reservation == reservation, ledger_tables.EVENTS.c.kind == Reserved.__name__
         )
@@ -247,7 +247,7 @@ class Transaction:
         return sorted((Record(*row) for row in records), key=lambda record: record.id)
 
     def read_events_of_kind(self, kind: str, *, about: str | None) -> list[Record]:
-        """Return the events of one kind, in order; those about one subject if given."""
+        """Return the events of one kind, in order. With `about`, return only the events about that subject."""
         chosen = sa.select(ledger_tables.EVENTS).where(ledger_tables.EVENTS.c.kind == kind)
         if about is not None:
             chosen = chosen.where(ledger_tables.EVENTS.c.reservation == about)

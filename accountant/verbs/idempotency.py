@@ -37,7 +37,7 @@ class TooManyKeys(LedgerError):
 class AttemptState(StrEnum):
     """The state of an earlier attempt.
 
-    Its response is known, its answer is stored, it may still be running, or it has spent and left no answer.
+    Its response is stored, or its answer is, or it may still be running, or it has spent budget and left no answer.
     """
 
     ENDED = "ended"
@@ -144,7 +144,10 @@ def _describe_earlier_attempt(transaction: Transaction, row: AttemptRow, *, is_r
 
 
 def _locate_answer(transaction: Transaction, reservation: str) -> str:
-    """Return the reservation that stores a committed question's answer: its own, or the one that it read."""
+    """Return the reservation that stores a committed question's answer.
+
+    It is the question's own, or the one whose answer the question read.
+    """
     for event in parse_events(transaction, transaction.read_events_of_reservations([reservation])):
         if isinstance(event, Committed) and event.reservation == reservation:
             return event.reads or reservation

@@ -28,10 +28,10 @@ class Repeated(Exception):
 
 
 class Repetition:
-    """The guard against repeated questions.
+    """The guard against asking the same question twice at the same time.
 
-    It reads the open reservations of all processes. For this process's own it knows whether they still run. For the
-    others it goes by their age.
+    It reads the open reservations of all processes. It knows which of this process's questions still run. It takes
+    another process's reservation for running while it is young.
     """
 
     def __init__(self, *, clock: Callable[[], datetime]) -> None:

@@ -226,7 +226,7 @@ class Owner:
             return [(record.id, event) for record, event in decided if isinstance(event, Decision)]
 
     def read_log(self) -> list[Event]:
-        """Return the whole log."""
+        """Return all events of the ledger, the oldest first."""
         return [event for _, event in self._journal.read_events()]
 
     def export_events(self) -> Iterator[ExportedEvent]:

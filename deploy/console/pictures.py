@@ -141,7 +141,10 @@ def _walk_play(window: Browser, site: str, folder: Path) -> None:
 
 
 class Hand:
-    """Does what a person does with a page, and counts it. `seconds` are those that a person would take."""
+    """A person's hand in the browser: it clicks and types, and counts both.
+
+    `seconds` estimates the time of a person.
+    """
 
     def __init__(self, window: Browser) -> None:
         self._window = window
@@ -162,7 +165,7 @@ class Hand:
         self.seconds += LOOK_S + KEY_S * len(text)
 
     def choose_option(self, select: str, option: str) -> None:
-        """Choose from a list: one click opens it, another chooses."""
+        """Choose an option of a list. This counts two clicks: one opens the list, the other chooses."""
         self._window.click_on(f"{select} option[value='{option}']")
         self.clicks += 2
         self.seconds += 2 * LOOK_S

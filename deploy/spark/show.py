@@ -57,7 +57,10 @@ def scale_questions(copies: int) -> tuple[DemoQuestion, ...]:
 
 
 def write_policy(path: Path, *, source: str, sales: str, countries: str, budget: int = 1) -> Path:
-    """Write the demo's policy for other data, with its budgets multiplied, check it, and pin it. Return its path."""
+    """Write, check and pin the demo's policy for the given tables. Its budgets are multiplied by `budget`.
+
+    Return its path.
+    """
     text = (build.HERE / "keyhole.toml").read_text(encoding="utf-8")
     limits = f"[limits]\nstatement_timeout_ms = {_TIMEOUT_MS}\n\n"
     for old, new in (

@@ -54,7 +54,7 @@ class Browser:
         return self._call_driver("POST", "/execute/sync", {"script": script, "args": []})
 
     def click_on(self, selector: str) -> None:
-        """Click on an element as a hand does: it is scrolled to, and what lies over it is in the way."""
+        """Scroll to an element and click on it. The driver fails if another element covers it."""
         self._call_driver("POST", f"/element/{self._find_element(selector)}/click", {})
 
     def type_into(self, selector: str, text: str) -> None:
@@ -78,7 +78,10 @@ class Browser:
         self._call_driver("POST", "/window/rect", {"width": width, "height": height})
 
     def read_errors(self) -> list[str]:
-        """Return what pages logged as errors since the last call; it counts what their policy forbade."""
+        """Return the console errors of pages since the last call.
+
+        Loads that the pages' Content-Security-Policy forbids are among them.
+        """
         logged = self._call_driver("POST", "/se/log", {"type": "browser"})
         return [str(one["message"]) for one in logged if one["level"] == "SEVERE"]
 

@@ -374,7 +374,10 @@ def is_answering(url: str) -> bool:
 
 
 def wait_for_result(server: Server, look: Callable[[], T | None], *, timeout_s: float = 120.0) -> T:
-    """Return what `look` finds, once it finds something. Exit with the server's last words if it ends before."""
+    """Call `look` until it returns a result, and return the result.
+
+    Exit with the server's last words if the server ends before.
+    """
     deadline = time.monotonic() + timeout_s
     while not (found := look()):
         if server.process.poll() is not None or time.monotonic() > deadline:

@@ -185,14 +185,14 @@ def _make_clause(members: Sequence[Cut]) -> Constraint | None:
 
 
 def _literal_implies(known: Cut, other: Cut) -> bool:
-    """Return True if `other` is true wherever `known` is."""
+    """Return True if the literal `other` is true at every value at which `known` is true."""
     if known.functional != other.functional or known.above != other.above:
         return False
     return known.cut >= other.cut if known.above else known.cut <= other.cut
 
 
 def _literal_excludes(known: Cut, other: Cut) -> bool:
-    """Return True if the relaxation of `other` is false wherever that of `known` is."""
+    """Return True if the relaxed literal `other` is false at every value at which the relaxed `known` is false."""
     return _literal_implies(other.relax(), known.relax())
 
 

@@ -164,7 +164,7 @@ def _drop_slack(rows: Floats) -> Floats:
 def _apportion_under_trees(
     objective: Objective, trees: Sequence[Formula], given_fnr: Floats, given_fpr: Floats
 ) -> Shares:
-    """Return shares under the given rows and the trees' own bounds."""
+    """Return shares that obey the given rows and the bounds of the trees."""
     sides = [
         _Side(
             bound,

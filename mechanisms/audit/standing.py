@@ -32,7 +32,10 @@ StandingWatcher: TypeAlias = Callable[[Watched, Integers, Noise], tuple[Integers
 
 
 def watch_keys(standing: Watched, values: Integers, noise: Noise) -> tuple[Integers, Epsilons]:
-    """Run the looks as the product does. The state of each window is written and read at each look."""
+    """Run a question's looks. Return the look at which each key alerted (0: at none), and each key's loss.
+
+    The looks run as in the product: the state of each window is written and read again at each look.
+    """
     state = standing.draw_state(keys=values.shape[2], noise=noise)
     alerted_at = np.zeros(values.shape[2], dtype=np.int64)
     for look, seen in enumerate(values, 1):

@@ -116,9 +116,9 @@ def fold_middle(counts: Integers) -> Integers:
 
 
 def cut_range_evenly(low: int, high: int, *, parts: int) -> tuple[int, ...]:
-    """Return rising whole edges from `low` to `high`, as evenly spaced as possible.
+    """Return whole-number edges that cut `low` to `high` into `parts` parts, as equal as possible.
 
-    There are fewer parts if there are fewer cells.
+    There are fewer parts if the range has fewer whole numbers.
     """
     return tuple(dict.fromkeys(low + round(Fraction((high - low) * part, parts)) for part in range(parts + 1)))
 

@@ -65,7 +65,7 @@ class PairNoises:
         return {place: (part / max(prices[place], 1e-9)) ** (1.0 / 3.0) for place, part in most.items()}
 
     def make_test(self, rates: Mapping[int, Fraction], tolerance: int, fnr: float, fpr: float) -> FunctionalTest:
-        """Return the test at given rates, with the least shift that keeps false negatives."""
+        """Return the test at given noise rates, with the least shift whose false-negative rate is at most `fnr`."""
         noises = tuple(
             CellNoise(2 * variant + side, place, times, count, rates[place])
             for side, kinds in enumerate((self.own, self.other))
@@ -219,9 +219,9 @@ def _find_least_number(holds: Callable[[int], bool]) -> int:
 
 
 def decide_means(test: FunctionalTest, cut: Cut, sums: Sequence[Integers]) -> Booleans:
-    """Decide a literal for each key on the noisy sum, rows, other sum and other rows of its cells.
+    """Return True for each key whose noisy sum, rows, other sum and other rows meet a literal.
 
-    A key without noisy rows in the other mean is left out.
+    A key without noisy rows in the other mean does not meet it.
     """
     pair = test.pair
     assert pair is not None

@@ -349,9 +349,9 @@ def _find_test(
     functional: int,
     candidates: int,
 ) -> FunctionalTest:
-    """Return the test at the sums' rates: the least shift that keeps false negatives.
+    """Return the test at the sums' noise rates, with the least shift whose false-negative rate is at most its share.
 
-    A value that just holds is 1 beyond the threshold, one that just fails `tolerance` short of it.
+    `candidates` is the number of values that `fnr` is divided among.
     """
     noises = tuple(
         CellNoise(variant, place, times, count, rates[place])

@@ -165,7 +165,7 @@ class DppwlmBounded(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class _BoundedTest:
-    """A test that keeps its share under every rule, and the smaller share that it is made from."""
+    """A test that keeps its error share under every rule, with the smaller share for which its noise was chosen."""
 
     test: FunctionalTest
     used_share: float

@@ -36,7 +36,7 @@ _ROUNDING = 1e-12  # more than sums of floats of order one lose
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """A number known to lie between two others."""
+    """A lower and an upper bound of an unknown number."""
 
     lower: float
     upper: float

@@ -213,9 +213,9 @@ def _compute_excess(task: RankingTask, rate: float, early: float) -> float:
 
 
 def _round_rate(task: RankingTask, *, early: float, near: float) -> Fraction:
-    """Return the rate at which the contract is just kept, searched near a given one.
+    """Return a noise rate near the least one that keeps the contract.
 
-    It is rounded up until the contract certainly holds.
+    It is rounded up so far that the contract certainly holds.
     """
     floor = _solve_rate(task, early, near=near)
     for widening in range(_MOST_WIDENINGS):

@@ -54,7 +54,7 @@ def unseal_state(state: bytes, *, digest: bytes) -> "StateReader":
 
 
 def write_number(number: int) -> bytes:
-    """Encode a small whole number. `StateReader.take_number` reads it."""
+    """Encode a small whole number as bytes that `StateReader.take_number` reads."""
     return number.to_bytes(_NUMBER_BYTES, "little")
 
 

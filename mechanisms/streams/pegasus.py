@@ -124,7 +124,11 @@ class Pegasus:
         groups: Sequence[GrouperState],
         joined: Sequence[bool],
     ) -> Tick[PegasusState]:
-        """Estimate each tick, from its whole group if it joined one, otherwise from its own noisy count."""
+        """Estimate the count of each stream at this tick.
+
+        The estimate is smoothed over the tick's whole group if the tick joined one. Otherwise it is the tick's own
+        noisy count.
+        """
         variance = 2 / (self.perturber_rate * self.perturber_rate)
         after, estimates = [], []
         for state, latest, group, joins in zip(states, noisy.tolist(), groups, joined, strict=True):

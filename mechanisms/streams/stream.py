@@ -83,6 +83,6 @@ def check_budget(*, epsilon: Fraction, sensitivity: int) -> None:
 
 
 def check_counts(states: Sequence[object], counts: Integers) -> None:
-    """Raise ValueError unless there is one whole number per stream."""
+    """Raise ValueError unless `counts` has one whole number per stream."""
     if counts.shape != (len(states),) or counts.dtype != np.int64:
         raise ValueError("a tick has one 64-bit count for each stream")

@@ -234,9 +234,9 @@ def _round_rate(*, least: float, tolerance: int, fnr: float, fpr: float) -> tupl
 
 
 def _find_boundary(rate: float, fnr: float) -> tuple[int, Fraction]:
-    """Return the boundary whose false-negative rate at distance one is as close below `fnr` as a 32-bit tie allows.
+    """Return the shift and the tie with the greatest false-negative rate at distance one that is at most `fnr`.
 
-    At distance one the boundary is at `K = q = -shift - 1`; `P(K < q) <= fnr < P(K <= q)`.
+    At distance one the boundary is at `K = q = -shift - 1`. The tie has 32 bits.
     """
     spread = math.log1p(math.exp(-rate))
     if math.log(fnr) + spread <= 0.0:

@@ -69,7 +69,10 @@ class DataWatch:
         return {table.name: float(table.name in seen and seen[table.name].has_moved) for table in catalog.tables}
 
     def compare(self, service: Service) -> None:
-        """Compare the state of every table that has a lasting version. Skip tables that cannot be read."""
+        """Compare each table's state with the first one seen under its data version. Log each table that has changed.
+
+        Skip live tables, and tables that cannot be read.
+        """
         seen: dict[str, _FirstState] = {}
         for table in service.catalog.tables:
             try:
