@@ -43,7 +43,7 @@ from planner.scorecard.shown_numbers import find_numbers, find_sorted_numbers, l
 
 @dataclass(frozen=True, slots=True)
 class ExtractedQuestion:
-    """A question of a statement: its SELECT, and the edits that cut it out of the text around it."""
+    """A question of a statement: its SELECT, and the edits that replace the SELECT in the statement."""
 
     select: exp.Select
     embedded: EmbeddedQuestion

@@ -120,7 +120,7 @@ def _take_apart(read: EditedQuery, catalog: Catalog, *, find_unread: _Unread) ->
 
 
 def _cut_out(part: EmbeddedQuestion | EmbeddedRelation, origin: Origin) -> EmbeddedQuestion | EmbeddedRelation:
-    """Return a question whose trees no longer belong to the statement around it."""
+    """Return the question with trees of its own, detached from the statement's tree."""
     if isinstance(part, EmbeddedRelation) or part.stored_question is not None:
         return part
     for leaf in list_leaves(part):

@@ -36,9 +36,9 @@ def refuse_outside_question(table: Table, node: exp.Expr, *, hint: str | None) -
 
 
 def write_example_question(table: Table, node: exp.Expr) -> str | None:
-    """Return a question about the table, by a key that the refused text around `node` names, or else its first.
+    """Return the SQL of an example question about the table.
 
-    Return None if it has no key.
+    It groups by the first key that the SELECT around `node` mentions, or by the table's first key.
     """
     keys = [column for column in table.columns if column.domain is not None]
     if not keys:
@@ -66,7 +66,7 @@ def refuse_too_many_questions(*, most: int) -> KeyholeError:
 
 
 def refuse_nested_question(*, at: int) -> KeyholeError:
-    """Return KH107 for a question that stands in another one."""
+    """Return KH107 for a question that is a subquery of another question."""
     return KeyholeError("KH107", "a question inside a question", position=at)
 
 
@@ -93,7 +93,7 @@ def refuse_monitor_without_question(monitor: Monitor) -> KeyholeError:
 
 
 def refuse_outer_parameter(question: StoredQuestion) -> KeyholeError:
-    """Return KH106 for a stored question with a parameter in the text around it."""
+    """Return KH106 for a parameter of a stored question that the statement uses outside the stored question."""
     return KeyholeError(
         "KH106",
         f'the stored question "{question.name}": a parameter stands outside WHERE and HAVING',

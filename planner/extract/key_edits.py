@@ -191,7 +191,7 @@ def _list_aliases(place: ParsedQuestion) -> set[str]:
 
 
 def _find_label(place: ParsedQuestion, projection: exp.Expr, keys: tuple[Column, ...]) -> str | None:
-    """Return the name that PostgreSQL gives a derived expression as written. It is kept when it becomes a column."""
+    """Return the column name that PostgreSQL gives a derived expression. The column keeps that name after the edit."""
     node = strip_parentheses(projection)
     while isinstance(node, exp.Cast | exp.Case) and _find_key(node, place.scope, keys) is None:
         inner = node.args.get("default") if isinstance(node, exp.Case) else node.this
@@ -305,7 +305,7 @@ def _show_item(
     keys: tuple[Column, ...],
     answered: tuple[Column, ...],
 ) -> ShownKey | None:
-    """Return one item of GROUP BY as it is shown. Return None if other items determine it."""
+    """Return one item of GROUP BY as the answer shows it. Return None if other items determine it."""
     select, scope = place.select, place.scope
     node = resolve_item(strip_parentheses(item), select, scope)
     number = next((at for at, one in enumerate(select.expressions) if strip_parentheses(one.unalias()) is node), None)

@@ -53,7 +53,7 @@ class ArrayParameter:
 
 @dataclass(frozen=True, slots=True)
 class OuterSql:
-    """SQL for the shadow, and the arrays that it takes after the analyst's own parameters."""
+    """SQL for the shadow, and the arrays that are bound to it after the analyst's own parameters."""
 
     sql: str
     arrays: tuple[ArrayParameter, ...]

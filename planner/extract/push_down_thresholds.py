@@ -46,9 +46,10 @@ class SelectItem:
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """A condition of the WHERE around, by its tokens.
+    """A condition of the outer WHERE, by its first token and the token past its end.
 
-    It `can_move` if it reads an aggregate of the subquery. It `is_formula` of the subquery's sizes and predicates.
+    It `can_move` if it reads an aggregate of the subquery. It `is_formula` if it reads only the subquery's aggregates
+    and predicates.
     """
 
     first: int
@@ -186,7 +187,10 @@ def _find_default_name(node: exp.Expr) -> str:
 
 
 def is_kept_side(reader: Reader) -> bool:
-    """Return True if every row around has a row of the subquery: what is dropped inside is dropped around."""
+    """Return True if no join keeps outer rows without a row of the subquery.
+
+    Then a row that is dropped in the subquery is dropped from the outer query.
+    """
     joins = reader.select.args.get("joins") or ()
     sides = {str(join.side or "").upper() for join in joins}
     natural = any(join.args.get("method") for join in joins)
@@ -408,7 +412,7 @@ def _parenthesise(condition: str) -> str:
 def _cut_items(
     items: list[SelectItem], kept: Sequence[int], place: Clauses, tokens: tuple[Token, ...]
 ) -> Iterator[Edit]:
-    """Yield cuts of the items that are not kept in a select list, each with a comma beside it."""
+    """Yield the edits that remove the items of a select list that are not in `kept`, each with a comma."""
     first = kept[0]
     if first > 0:
         yield Edit.from_text(tokens[items[0].first].start, tokens[items[first].first].start, "")
@@ -497,7 +501,10 @@ def _edit_around(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token
 
 
 def _write_around_windows(read: PrivateRead) -> str | None:
-    """Return the subquery's keys in a question around it, if it has windows: PostgreSQL has none in HAVING."""
+    """Return a question with the subquery's keys that reads the subquery, if the subquery has windows.
+
+    PostgreSQL allows no windows in HAVING, so a condition on one needs a query around it.
+    """
     text, tokens = read.text, read.tokens
     place = find_clauses(read.node, tokens)
     (reader,) = list_readers(read.select, place.select, tokens) or (None,)

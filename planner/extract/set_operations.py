@@ -121,7 +121,10 @@ def _unwrap(node: exp.Expr) -> exp.Expr:
 def _write_comparison(
     node: exp.Intersect | exp.Except, left: list[ExtractedQuestion], right: list[ExtractedQuestion], text: str
 ) -> str | None:
-    """Return both scorecards as one question, compared around it, if they differ only in items of their own."""
+    """Return two scorecards as one question, with a query around it that compares their values.
+
+    Return None unless the scorecards differ only in their own items.
+    """
     if any(_unwrap(side) is not place.select for side, (place, *_) in ((node.this, left), (node.expression, right))):
         return None
     (one, *_), (other, *_) = left, right
@@ -198,7 +201,7 @@ class _SetOperands:
 
 
 def _is_cut(operand: exp.Expr) -> bool:
-    """Return True if the operand has clauses of its own around it, such as ORDER BY and LIMIT."""
+    """Return True if an operand has ORDER BY, LIMIT or another clause of its own outside its parentheses."""
     return any(operand.args.get(key) for key in _AROUND)
 
 
@@ -208,9 +211,9 @@ def _is_plain(node: exp.SetOperation) -> bool:
 
 
 def _include_parentheses(part: _SetOperand, tokens: tuple[Token, ...]) -> _SetOperand:
-    """Return the part with the parentheses around it, if there are some.
+    """Return the operand extended by the parentheses that are typed around it.
 
-    The parser adds others where precedence asks.
+    The parser's tree may have parentheses that are not typed, where precedence needs them.
     """
     start, past = part.start - 1, part.past
     if start < 0 or past >= len(tokens) or not tokens[start].is_symbol("(") or not tokens[past].is_symbol(")"):
@@ -300,7 +303,10 @@ def _list_restrictions(select: exp.Select, embedded: EmbeddedQuestion) -> Iterat
 
 
 def _reads_keys(node: exp.Expr, embedded: EmbeddedQuestion) -> bool:
-    """Return True if an expression reads the base of a key, or anything made of it: WHERE restricts the key by it."""
+    """Return True if an expression reads a key's base column, or a column computed from it.
+
+    WHERE restricts the key by such an expression.
+    """
     table = embedded.table
     roots = frozenset().union(*(find_roots(key, table) for key in embedded.keys))
     read = [embedded.scope.resolve_column(column) for column in node.find_all(exp.Column)]

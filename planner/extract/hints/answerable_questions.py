@@ -120,9 +120,9 @@ def spell_out_aliases(select: exp.Select, columns: Container[str]) -> str | None
 
 
 def _copy_group_by(place: ParsedQuestion) -> str | None:
-    """Return GROUP BY as it stands, if it names more columns than the keys and HAVING may read them.
+    """Return GROUP BY as it is typed, if it has columns besides the keys that HAVING may read.
 
-    Return None for the rest.
+    Otherwise return None.
     """
     group, having = place.select.args.get("group"), place.select.args.get("having")
     grouped = [] if group is None else group.expressions
@@ -404,7 +404,10 @@ def _compares_with_nothing(comparison: exp.Expr) -> bool:
 
 
 def copy_where(place: ParsedQuestion) -> str:
-    """Return the WHERE of a question. Return an empty text if it reads columns of a query around it, as EXISTS does."""
+    """Return the WHERE of a question as text.
+
+    Return an empty text if it reads columns of an outer query, as EXISTS does.
+    """
     where = place.select.args.get("where")
     try:
         for column in () if where is None else where.find_all(exp.Column):

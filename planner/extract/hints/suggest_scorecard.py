@@ -135,7 +135,10 @@ def _reads_band(call: exp.Expr, place: ParsedQuestion) -> bool:
 
 
 def _check_others(place: ParsedQuestion) -> None:
-    """Raise the refusal that the statement would get without its sizes: KH101, and errors of its columns."""
+    """Raise the refusal that the question would still get if its counts and sums were not shown.
+
+    That is KH101 for another aggregate, or an error of its columns.
+    """
     masked: exp.Select = place.keys_only.copy()
     for item in masked.expressions:
         if shows_size(item):

@@ -239,7 +239,10 @@ def _is_ranked(ordered: exp.Expr, around: _Around) -> bool:
 
 
 def _find_order(around: _Around) -> Iterator[_Moved]:
-    """Yield the first item of ORDER BY around, if it is an aggregate of the subquery and LIMIT cuts its rows."""
+    """Yield the outer query's first ORDER BY item as a rank to move into the subquery.
+
+    Yield nothing unless the item is one of the subquery's aggregates and the outer query has LIMIT.
+    """
     select = around.reader.select
     distinct = select.args.get("distinct") is not None  # it may be ordered by what it shows alone
     if select.args.get("order") is None or distinct or read_limit(select) is None:

@@ -88,7 +88,7 @@ def _plan_edits(read: PrivateRead) -> list[Edit]:
 
 
 def _list_levels(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Iterator[_Level]:
-    """Yield the grouped SELECT, and the one around that alone reads its rows."""
+    """Yield the grouped SELECT, and the outer SELECT if it alone reads the grouped SELECT's rows."""
     yield _Level(select, place, is_size)
     found = list_readers(select, place.select, tokens) if isinstance(select.parent, exp.Subquery | exp.CTE) else None
     items = list_items(select, place, tokens)
@@ -225,7 +225,7 @@ def _is_largest(other: exp.Expr, kind: type[exp.Expr]) -> bool:
 
 
 def _find_correlated(outer: Reader, inner: Reader, items: Sequence[_Item]) -> list[_Item] | None:
-    """Return the keys that both SELECTs must have equal. Return None for another WHERE."""
+    """Return the keys that the subquery's WHERE compares with the outer SELECT's. Return None for any other WHERE."""
     where = inner.select.args.get("where")
     if where is None:
         return []
@@ -299,9 +299,10 @@ def _write_rank_item(size: _Item, partition: Sequence[str], kind: type[exp.Expr]
 
 
 def _drop_item(item: _Item, items: Sequence[_Item], place: Clauses, tokens: tuple[Token, ...]) -> Edit:
-    """Return the edit that drops the select list's last item.
+    """Return the edit that drops an item of the select list.
 
-    One before others becomes 1, as numbers may count items behind it.
+    The last item is removed. An earlier item becomes the constant 1, as numbers in ORDER BY may count the items after
+    it.
     """
     if item.number == len(items) - 1 and item.number > 0:
         return Edit.from_text(tokens[place.items[item.number - 1][1] - 1].end, tokens[item.end - 1].end, "")

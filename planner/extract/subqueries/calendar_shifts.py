@@ -86,7 +86,10 @@ class Calendar:
 
 
 def read_shifted_column(node: exp.Expr) -> ShiftedColumn | None:
-    """Return a column with a constant that is added or taken off, as PostgreSQL computes it. Return None for others."""
+    """Return a column to or from which a constant is added or subtracted, as PostgreSQL computes it.
+
+    None for others.
+    """
     node = strip_parentheses(node)
     if isinstance(node, exp.Column):
         return ShiftedColumn(read_name(node.args.get("table")), read_name(node.this), Shift())

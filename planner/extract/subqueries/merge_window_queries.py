@@ -57,9 +57,10 @@ class _Merged:
 
 
 def merge_window_queries(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that merge the only query around a grouped SELECT into it, if it reads windows over its sizes.
+    """Return the edits that merge a grouped SELECT with the query that reads it.
 
-    Return none for others.
+    They are made if that is the only query that reads it, and has windows over its aggregates. Return no edits for
+    other SELECTs.
     """
     return plan_beside_sizes(read, _plan_edits)
 
@@ -205,7 +206,7 @@ def _parenthesise(condition: str, tokens: Sequence[Token]) -> str:
 
 
 def _write_where_around(found: _Merged) -> str | None:
-    """Return the condition of the WHERE around, as the subquery spells it. Return None if it is uncertain."""
+    """Return the outer WHERE as text in the subquery's names. Return None if a name is uncertain."""
     reader, tokens = found.reader, found.read.tokens
     where, at = reader.select.args.get("where"), reader.clauses.find_mark("where")
     if where is None or at is None:

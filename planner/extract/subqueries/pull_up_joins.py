@@ -53,7 +53,7 @@ _OUTER = ("RIGHT", "FULL")
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of the subquery: an expression of the select list, or a table's own that a star shows.
+    """A column of the subquery: an expression of its select list, or a table's column that its star shows.
 
     It `is_plain` if it is a table's own column.
     """
@@ -111,9 +111,9 @@ def pull_up_joins(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _find_subqueries(read: PrivateRead) -> Iterator[exp.Select]:
-    """Yield the SELECT that reads the private table, if another query reads it.
+    """Yield the SELECT that reads the private table, if it is a subquery.
 
-    Then yield those of public tables in its own joins.
+    Then yield the subqueries that join public tables.
     """
     select = read.select
     if isinstance(select.parent, exp.Subquery | exp.CTE):
@@ -203,7 +203,10 @@ def _copy_source(select: exp.Select) -> exp.Select:
 
 
 def _read_star(item: exp.Expr, tables: FromClause) -> list[tuple[str, _Column]] | None:
-    """Return the columns that a star shows: all of one table, or of all tables those that USING leaves."""
+    """Return the columns that `t.*` or `*` shows. `*` shows a USING column once.
+
+    Return None for a star with EXCEPT or REPLACE, or of no table.
+    """
     star = item.this if isinstance(item, exp.Column) else item
     if any(star.args.values()):
         return None

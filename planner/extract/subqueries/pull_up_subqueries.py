@@ -342,9 +342,9 @@ def _find_item(column: exp.Column, select: exp.Select) -> exp.Expr | None:
 
 
 def _find_label(item: exp.Expr) -> str | None:
-    """Return the name that PostgreSQL gives an item whose columns are renamed.
+    """Return the column name that PostgreSQL gives an item whose columns are renamed.
 
-    Empty if it keeps its own, None if unsure.
+    Return an empty text if the item keeps its own name, and None if the name is unsure.
     """
     node = strip_parentheses(item)
     while isinstance(node, exp.Cast):
@@ -361,7 +361,7 @@ def _spell_item(shown: _ShownColumn, alias: str, room: EditBudget, text: str, to
 
 
 def _expand_star(inner: _Inner, alias: str, room: EditBudget, text: str, tokens: tuple[Token, ...]) -> str:
-    """Return the columns that * stands for in a SELECT around the subquery."""
+    """Return the subquery's columns as text, to replace the star of the outer SELECT."""
     every = [f"{spell_name(alias)}.*"] if inner.shows_everything else []
     return ", ".join(
         [

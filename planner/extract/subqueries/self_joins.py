@@ -24,7 +24,7 @@ _IN_READER = frozenset(("expressions", "from_", "joins", "where", "order", "limi
 
 @dataclass(frozen=True, slots=True)
 class JoinedGroups:
-    """A grouped query in FROM, by its alias. It `is_outer` if a LEFT JOIN reads it."""
+    """A grouped query in FROM, with its alias. It `is_outer` if LEFT JOIN joins it."""
 
     alias: str
     node: exp.Table | exp.Subquery

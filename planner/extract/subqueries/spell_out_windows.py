@@ -112,7 +112,10 @@ def _list_clauses(tokens: tuple[Token, ...], first: int, past: int) -> frozenset
 
 
 def _join(base: _Named, rest: str, clauses: frozenset[str]) -> _Named | None:
-    """Return a named window with clauses behind it. Return None where PostgreSQL allows none."""
+    """Return a named window followed by further clauses.
+
+    Return None if PostgreSQL does not allow these clauses after it.
+    """
     ordered_twice = "order" in base.clauses and "order" in clauses
     if "partition" in clauses or ordered_twice or not base.clauses.isdisjoint(_FRAMES):
         return None

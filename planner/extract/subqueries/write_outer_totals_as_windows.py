@@ -80,7 +80,7 @@ def _write(read: PrivateRead) -> list[Edit]:
 
 
 def _is_scalar(select: exp.Select) -> bool:
-    """Return True if a SELECT stands as a value in another one."""
+    """Return True if a SELECT is a scalar subquery: an expression of another SELECT."""
     return isinstance(select.parent, exp.Subquery) and not isinstance(select.parent.parent, exp.From | exp.Join)
 
 

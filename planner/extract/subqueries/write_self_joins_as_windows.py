@@ -74,7 +74,10 @@ class _Columns:
         self.mentioned: set[tuple[int, str]] = set()
 
     def spell(self, column: exp.Column) -> str | None:
-        """Return what stands in the place of a column; empty if it stays. Return None if it is unknown or uncertain."""
+        """Return the text that replaces a column, or an empty text if the column stays.
+
+        Return None if the column is unknown or ambiguous.
+        """
         name, qualifier = read_name(column.this), read_name(column.args.get("table"))
         if column.args.get("db") is not None:
             return None

@@ -135,7 +135,7 @@ def _find_rows(
 
 
 def _find_correlated_key(conjunct: exp.Expr, own: str, around: str, keys: Mapping[str, str]) -> str | None:
-    """Return the column that `own.c = around.c` compares with itself."""
+    """Return the key column c if the condition is `own.c = outer.c`. Return None for other conditions."""
     if not isinstance(conjunct, exp.EQ) or own == around:
         return None
     sides = [strip_parentheses(conjunct.this), strip_parentheses(conjunct.expression)]

@@ -25,7 +25,10 @@ _MOST_READERS = 16  # each takes a copy of the query
 
 
 def inline_listed_queries(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that write a WITH query into the lists that read it. Return none if others read it, too."""
+    """Return the edits that copy a WITH query into each list that reads it.
+
+    Return no edits if anything but lists reads it.
+    """
     try:
         for cte in reversed(list(read.query.tree.find_all(exp.CTE))):
             changes = tuple(_inline(cte, read))

@@ -59,7 +59,7 @@ def _split(inner: exp.Select, read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _is_list(select: exp.Select) -> bool:
-    """Return True if IN or ANY reads the rows of a SELECT, which is plain."""
+    """Return True if a SELECT is the list of IN or ANY and has only the clauses of `_CLAUSES`, without DISTINCT ON."""
     around = select.parent
     while isinstance(around, exp.Subquery | exp.Paren):
         around = around.parent

@@ -88,7 +88,10 @@ def _list_scalars(select: exp.Select) -> Iterator[exp.Subquery]:
 
 
 def _read_scalar(node: exp.Subquery, read: PrivateRead) -> _Scalar | None:
-    """Return what a scalar subquery computes of a unit's own rows. Return None for any other."""
+    """Return the parts of a scalar subquery that computes a value from a unit's own rows.
+
+    Return None for other subqueries.
+    """
     inner, from_ = node.this, node.this.args.get("from_")
     source = None if from_ is None else from_.this
     if _has_more(inner, _CLAUSES) or _has_more(node, frozenset(("this",))) or len(inner.expressions) != 1:

@@ -37,7 +37,10 @@ _NULL_OF_NULLS = (
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A subquery over one table, and the outer SELECT that reads it by an alias. It `is_padded` after LEFT JOIN."""
+    """A subquery over one table, and the outer SELECT that reads it by an alias.
+
+    It `is_padded` if the outer SELECT joins it with LEFT JOIN.
+    """
 
     inner: exp.Select
     table: exp.Table

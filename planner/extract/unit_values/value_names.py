@@ -63,7 +63,7 @@ def write_values(
 
 
 def _is_inside(node: exp.Expr, root: exp.Expr) -> bool:
-    """Return True if a node stands inside of an aggregate, which stands inside of the root or is it."""
+    """Return True if a node is inside an aggregate that is `root` or inside `root`."""
     while node is not root and node.parent is not None:
         node = node.parent
         if isinstance(node, AGGREGATES):
