@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A catalogued refusal: stable code, SQLSTATE, and what it means in one line."""
+    """A catalogued refusal: its stable code, its SQLSTATE, and the meaning of the code in one line."""
 
     code: str
     sqlstate: str

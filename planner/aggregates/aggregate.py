@@ -60,7 +60,7 @@ class Aggregate:
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """The identity of the value that it computes, however it is spelled."""
+        """The identity of the aggregate's value. Two spellings of one value have the same identity."""
         return (self.measure, identify_sum(self.parts), identify_sum(self.divisor), self.divides_by_units, self.cells)
 
 

@@ -369,7 +369,10 @@ def _make_group_ratio(node: exp.Div, left: Linear, right: Linear, cells: KeyCell
 
 
 def _cancel_divisors(left: Linear, right: Linear, within: GroupScope) -> tuple[Linear, Linear]:
-    """Return both sides multiplied by the one divisor of all their means and ratios. Return other sides unchanged."""
+    """Return both sides multiplied by their common divisor, if all their means and ratios have the same one.
+
+    Otherwise return both sides unchanged.
+    """
     divided = [found for found, _ in (*left.summands, *right.summands)]
     if not left.summands or left.constant or right.constant or not all(found.divisor for found in divided):
         return left, right
@@ -409,7 +412,10 @@ def _find_rows(part: SumPart) -> Condition:
 
 
 def find_least_per_row(parts: tuple[SumPart, ...]) -> Fraction:
-    """Return the least amount that one counted row adds. Return 0 if it is not known to be positive."""
+    """Return the least amount that one counted row adds to a sum.
+
+    Return 0 if that amount is not known to be positive.
+    """
     least: list[Fraction] = []
     for part in parts:
         if not part.power:

@@ -124,7 +124,7 @@ class Comparison(_HavingTree):
 
     @property
     def reads_other_groups(self) -> bool:
-        """True if it compares sums or means of other groups."""
+        """True if the comparison reads sums or means of groups other than the one it decides."""
         return bool(self.cell_sums) or (self.other_mean is not None and self.other_mean.reads_groups)
 
     @property

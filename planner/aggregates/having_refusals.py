@@ -170,7 +170,7 @@ def refuse_integer_quotient(node: exp.Div) -> KeyholeError:
 
 
 def write_parenthesised(node: exp.Expr) -> str:
-    """Return the expression as SQL, in parentheses where an operator may stand beside it."""
+    """Return an expression as SQL, in parentheses if an operator before or after it could bind more tightly."""
     return f"({write_node(node)})" if isinstance(node, exp.Binary) else write_node(node)
 
 

@@ -236,7 +236,7 @@ def _fold_constant(node: exp.Expr, within: GroupScope) -> Fraction | None:
 
 
 def _read_places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupScope) -> int | None:
-    """Return the number of decimals that a rounding keeps. Return None if it is no whole number, or very large."""
+    """Return the number of decimals in a rounding. Return None if it is not a whole number, or very large."""
     decimals = left.args.get("decimals")
     if decimals is None:
         return 0
@@ -270,7 +270,7 @@ def _find_edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Frac
 
 
 def find_divisor(node: exp.Div) -> exp.Expr:
-    """Return what a quotient divides by, within NULLIF(it, 0), which leaves groups out where it is 0."""
+    """Return the divisor of a quotient. For `NULLIF(x, 0)`, which is NULL where x is 0, return x."""
     below = strip_parentheses(node.expression)
     is_tested = isinstance(below, exp.Nullif) and is_number(strip_parentheses(below.expression), 0)
     return strip_parentheses(below.this) if is_tested else below

@@ -225,7 +225,10 @@ def refuse_clips(formulas: Iterable[Having], clips: Clips, select: exp.Select | 
 
 
 def _write_clipped(select: exp.Select, of: str, low: Fraction, high: Fraction) -> str | None:
-    """Return the question with a clip around an expression wherever it is summed. Return None if it is not found."""
+    """Return the question's SQL with a clip around every summed use of an expression.
+
+    Return None if it sums it nowhere.
+    """
     made, is_found = select.copy(), False
     length = of.removeprefix("EXTRACT(EPOCH FROM ").removesuffix(")") if of.startswith("EXTRACT(EPOCH FROM ") else ""
     ends: Sequence[exp.Expr]

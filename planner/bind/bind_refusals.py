@@ -53,7 +53,7 @@ def refuse_same_alias(alias: str, node: exp.Expr) -> KeyholeError:
 
 
 def refuse_several_equalities(node: exp.Expr) -> KeyholeError:
-    """Return KH107 for conditions beside one equality in LEFT JOIN ... ON."""
+    """Return KH107 for a LEFT JOIN whose ON has further conditions besides one equality."""
     return _refuse_from(
         "LEFT JOIN is supported with one equality in ON",
         node,
@@ -95,7 +95,7 @@ def refuse_private_left_join(node: exp.Expr, *, instead: str | None) -> KeyholeE
 
 
 def refuse_left_join_conditions(node: exp.Expr) -> KeyholeError:
-    """Return KH107 for conditions beside the key in LEFT JOIN ... ON."""
+    """Return KH107 for a LEFT JOIN whose ON has further conditions besides the equality of keys."""
     return _refuse_from(
         "LEFT JOIN of private tables is supported with nothing but the key in ON",
         node,
@@ -104,9 +104,9 @@ def refuse_left_join_conditions(node: exp.Expr) -> KeyholeError:
 
 
 def refuse_private_on_right(node: exp.Expr, *, column: str) -> KeyholeError:
-    """Return KH107 for a LEFT JOIN whose made-up rows an aggregate counts.
+    """Return KH107 for a LEFT JOIN from a public to a private table in which an aggregate counts padded rows.
 
-    A public row without private ones becomes such a row.
+    The join pads each public row that has no private row with NULLs.
     """
     return _refuse_from(
         "LEFT JOIN of a private table counts a public row without private rows as one row here",

@@ -240,10 +240,9 @@ def find_listed_lookups(table: Table, condition: Condition) -> frozenset[str]:
 
 
 def store_conditions(question: Question) -> Question:
-    """Return the question with conditions on base columns in the place of those on looked-up columns.
+    """Return the conditions with each one on a looked-up column replaced by one on its stored base column.
 
-    A condition stays on its column if the column is not listed, as in a large public table. A looked-up column stays in
-    the table only if its values are needed: as a key, in a sum, or in a condition that stays.
+    A condition on a column whose values are not pinned one by one, as in a large public table, stays as it is.
     """
     table = question.table
     if not any(isinstance(column.derivation, Lookup) for column in table.columns):

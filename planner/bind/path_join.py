@@ -126,7 +126,10 @@ def carry_column(column: Column, named: Names, *, repeated: int | None) -> Colum
 
 
 def _bring_column(column: Column, named: Names, *, rows: int | None) -> Column:
-    """Return a column of a table that is reached. Its rows stand there once for each row that reaches them."""
+    """Return a column of the path's other table as a column of the join.
+
+    The join repeats a row of the other table for each row that leads to it.
+    """
     carried = carry_column(column, named, repeated=None)
     return replace(carried, per_unit=_bound_total(column, rows), stored=None, bands=())
 

@@ -104,7 +104,10 @@ def read_question(
 def _check_cells(
     embedded: EmbeddedQuestion, said: QuestionParts, read: Mapping[int, "_Leaf"], *, per_unit: bool
 ) -> None:
-    """Refuse comparisons with other groups where these are not all groups of one SELECT. Raise KH204."""
+    """Raise KH204 for a comparison with other groups of which some may be missing, or which is not supported.
+
+    It is not supported beside a set operation, HAVING, a ranking or totals of units.
+    """
     compared = [leaf for one in _list_formulas(said) for leaf in _list_compared(one)]
     beside = next((leaf for leaf in compared if leaf.reads_other_groups), None)
     if beside is None:
@@ -179,7 +182,10 @@ def _find_key_position(select: exp.Select) -> int | None:
 
 
 def _read_leaf(leaf: EmbeddedQuestion, given: ConstantContext, per_unit: UnitRows | None, *, is_alone: bool) -> _Leaf:
-    """Read one SELECT. It `is_alone` if no set operation joins it with another one, whose groups must be the same."""
+    """Read one SELECT of a set operation into its scope, HAVING and rows.
+
+    If it `is_alone`, there is no set operation. Otherwise all SELECTs must have the same groups.
+    """
     select, scope = leaf.tree, leaf.scope
     columns_ = leaf.table.columns
     asked = (*leaf.conditions, *read_row_conditions(select, scope, given))

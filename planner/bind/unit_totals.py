@@ -276,7 +276,10 @@ def _make_total(
 
 
 def _read_taken_values(node: exp.Expr) -> tuple[Measure, exp.Expr] | None:
-    """Return how a min, max or avg takes its values, and the sum of the same values. None for other aggregates."""
+    """Return the measure of a min, max or avg, and `sum` of the same argument with the same FILTER.
+
+    Return None for other aggregates.
+    """
     call = strip_parentheses(node.this) if isinstance(strip_parentheses(node), exp.Filter) else strip_parentheses(node)
     measure = _TAKEN.get(type(call))
     if measure is None or call.expressions:

@@ -322,7 +322,7 @@ class Table:
         return frozenset(name for _, name in sorted(found))
 
     def has_key(self, names: Iterable[str]) -> bool:
-        """Return True if the source keeps some of these columns unique together."""
+        """Return True if a unique constraint of the source covers some of the named columns."""
         given = frozenset(names)
         return any(key <= given for key in self.keys)
 

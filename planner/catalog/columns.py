@@ -61,7 +61,10 @@ class ResultCache:
         self._known: dict[Hashable, Any] = {}
 
     def get(self, name: Hashable, make: Callable[[], _Result]) -> _Result:
-        """Return the result of that name. Compute it with `make` if it is new; two threads may both do so."""
+        """Return the cached result with this name, or compute it with `make` and cache it.
+
+        Two threads may both compute it.
+        """
         try:
             found: _Result = self._known[name]
         except KeyError:
@@ -92,7 +95,7 @@ class LookupValues:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[Value, Value | None]]) -> "LookupValues":
-        """Return lookup values from pairs of a known value and the value found for it."""
+        """Return lookup values from pairs of a known value and the value that is looked up by it."""
         listed = tuple(pairs)
         return cls(tuple(first for first, _ in listed), tuple(value for _, value in listed))
 
@@ -111,7 +114,7 @@ class LookupValues:
         return len(self.known)
 
     def compose(self, other: "LookupValues") -> "LookupValues":
-        """Return a lookup in two steps: the same known values, each with the result of `other` for the value found."""
+        """Return the lookup that applies this one and then `other` to its result, for the same known values."""
 
         def join() -> LookupValues:
             through = other.value_map
@@ -137,7 +140,7 @@ class LookupValues:
 
     @property
     def value_map(self) -> Mapping[Value, Value | None]:
-        """The value found for each of the known values."""
+        """The looked-up value for each known value."""
         return self.remembered.get("by key", lambda: dict(self))
 
 

@@ -34,7 +34,7 @@ def format_value(value: Value) -> str:
 
 
 def quote_in_row(text: str) -> str:
-    """Return a value for a list of values. It is quoted if a comma or blank in it could be taken for its end."""
+    """Return a value as text for a comma-separated list. It is quoted if it has a comma or a blank."""
     return text if _UNQUOTED.fullmatch(text) else "'" + text.replace("'", "''") + "'"
 
 

@@ -264,10 +264,7 @@ def _prefix_length(text: str) -> bytes:
 
 
 def _prefix_lengths(texts: Sequence[str | None]) -> Sequence[Sequence[bytes]]:
-    """Return texts with their lengths, as sequences of bytes that belong beside each other.
-
-    NULL has a length of its own.
-    """
+    """Return each text as its length and its bytes, for a digest. NULL has a length of its own."""
     if None in texts:
         return ([_NULL_LENGTH if text is None else _prefix_length(text) for text in texts],)
     contents = list(map(str.encode, cast("Sequence[str]", texts)))

@@ -12,7 +12,7 @@ MOST_WRITTEN = 2_001
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`count` whole numbers from `first`, each `step` above the one before."""
+    """The `count` whole numbers that begin at `first` and are `step` apart."""
 
     first: int
     step: int

@@ -87,7 +87,10 @@ def build_trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
 
 
 def _join_formulas(formulas: Sequence[Branch], names: tuple[str, ...]) -> Branch:
-    """Return the one formula, or the decision for the returned groups with the named predicates beside it."""
+    """Return the branch of the only formula.
+
+    With named predicates, return a branch with HAVING and each predicate below it.
+    """
     if not names:
         return formulas[0]
     below = (Branch(NodeKind.COLUMN, text, "", (one,)) for text, one in zip(("rows", *names), formulas, strict=True))

@@ -23,7 +23,7 @@ class GroupsRead:
 
     @property
     def text(self) -> str:
-        """Both numbers in words."""
+        """The numbers `read` and `readers` in words."""
         return (
             f"a comparison reads up to {self.read:,} group{'' if self.read == 1 else 's'}, "
             f"and a group counts in up to {self.readers:,} of them"
@@ -85,7 +85,7 @@ def _list_readers(where: TakenCells, shape: Sequence[int]) -> Sequence[Integers]
 
 
 def _place_readers(where: TakenCells, along: Sequence[Integers], axis: int, own: int, shape: Sequence[int]) -> Integers:
-    """Return the places on an axis from which a reading takes the place `own`."""
+    """Return the places on an axis whose readings take in the place `own`."""
     if axis in where.whole:
         return np.arange(shape[axis])
     return along[own] if where.axis == axis else np.array([own])

@@ -123,7 +123,10 @@ def spell_formula(formula: Formula, names: Mapping[Literal, str], *, both: str, 
     """
 
     def join(word: str, empty: str, parts: Sequence[tuple[str, bool]]) -> tuple[str, bool]:
-        """Return the text of a connective, and True if it needs parentheses inside another."""
+        """Return the text of a connective with its parts.
+
+        Return True with it if a connective around it must add parentheses.
+        """
         if len(parts) == 1:
             return parts[0]
         texts = [f"({text})" if compound else text for text, compound in parts]

@@ -145,7 +145,7 @@ def _describe_added(compared: tuple[str, ...], guard: str, called: str, reason: 
 
 
 def _leave_out_implied(needed: tuple[RequiredValues, ...]) -> tuple[RequiredValues, ...]:
-    """Return the values without those whose existence follows from as many of the others."""
+    """Return the required values without those that must exist wherever as many of the others exist."""
     kept = list(needed)
     for values in needed:
         others = (one for one in kept if one is not values and one.least_rows >= values.least_rows)

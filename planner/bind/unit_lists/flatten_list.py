@@ -16,7 +16,10 @@ from planner.parser.tree import contains_type, read_name, strip_parentheses
 
 
 def flatten_list(inner: exp.Select) -> exp.Select:
-    """Return the list as a SELECT from its table. Return it unchanged if it reads no subquery of the known form."""
+    """Return a list's SELECT with its subquery merged into it, so that it reads a table.
+
+    Return it unchanged if it reads no subquery that can be merged.
+    """
     source = inner.args["from_"].this if inner.args.get("from_") is not None else None
     if not isinstance(source, exp.Subquery) or not isinstance(source.this, exp.Select) or inner.args.get("joins"):
         return inner
@@ -90,7 +93,7 @@ def _merge(
 
 
 def _keep_name(item: exp.Expr, spelled: exp.Expr) -> exp.Expr:
-    """Return the column of the subquery under the name that it had around it."""
+    """Return the subquery's expression under the column name that the outer SELECT shows."""
     column = strip_parentheses(item)
     return exp.Alias(this=spelled, alias=column.this.copy()) if isinstance(column, exp.Column) else spelled
 

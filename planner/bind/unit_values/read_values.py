@@ -333,7 +333,7 @@ OF_EACH_ROW: tuple[ValueKind, ...] = ("place", "rank", "first", "earlier", "late
 
 
 def is_whole_number(node: exp.Expr) -> bool:
-    """Return True for a whole number as it is written."""
+    """Return True if the node is a literal whole number."""
     return isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit()
 
 
@@ -495,7 +495,7 @@ def _check_joins(
 def _check_reads_of_unit(
     source: ValueSource, join: exp.Join, select: exp.Select, scope: Scope, catalog: Catalog
 ) -> None:
-    """Check that no column of the unit behind a LEFT JOIN is read but in that join's own condition. Raise KH107."""
+    """Raise KH107 if the question reads a unit column of a table behind LEFT JOIN outside the join's own condition."""
     on = join.args.get("on")
     known = set() if on is None else {id(column) for column in on.find_all(exp.Column)}
     for column in list_columns(select):

@@ -81,7 +81,7 @@ class FormulaCollector:
 
 @dataclass(frozen=True, slots=True)
 class ReadFormula:
-    """A formula of literals, and the guarded formula from which it was made."""
+    """A formula over literals, and the guarded formula that it was made from."""
 
     formula: Formula
     guarded: GuardedFormula
