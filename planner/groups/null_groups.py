@@ -24,9 +24,10 @@ from planner.scope.name_resolution import Scope, find_column, read_derivation
 
 
 def has_null_group(base: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]) -> bool:
-    """Return True if rows with NULL in the time `base` need a group of their own in keys computed from it.
+    """Return True if rows with NULL in the time column `base` need a group of their own in keys computed from it.
 
-    They need none if no row has NULL there, if WHERE leaves these rows out, or if another key of the time does.
+    They need none if no row has NULL there, if WHERE leaves these rows out, or if another key of `base` has their
+    group.
     """
     if base.required or not keeps_null(base, scope, said):
         return False

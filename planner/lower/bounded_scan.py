@@ -247,7 +247,10 @@ class BoundedScan:
         return [] if self._ranks_groups else fence_groups(self.row, write_group_tests(self.row, self.question))
 
     def _add_arrival(self, present: list[str], as_of: AsOf) -> list[str]:
-        """Return the tests with those of a look on a row, before groups are chosen."""
+        """Return the tests of a row, with the tests that it arrived before the look.
+
+        They are made before a unit's groups are chosen.
+        """
         return list(dict.fromkeys([*present, *write_arrival_tests(self.row, as_of, self.question.keys)]))
 
     def _write_arrival(self, came: list[str]) -> list[str]:

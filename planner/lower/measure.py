@@ -40,7 +40,7 @@ class RowValue:
     kind: str | None = None  # the type that it has; None where that is not known
 
     def cast(self, dialect: Dialect, kind: str) -> str:
-        """Return SQL for the value in that type, if it is a whole number."""
+        """Return SQL for the value, cast to the given integer type if it is a whole number."""
         return self.sql if self.kind == kind else dialect.spelling.write_cast(self.sql, kind)
 
 

@@ -149,9 +149,9 @@ def _select_windows(functional: Functional, keys: KeySpace, place: int, horizon:
 
 
 def _make_window_column(question: Question, horizon: Horizon, monitor: Monitor) -> Column:
-    """Return the key for windows of a length.
+    """Return the key column of windows of a length.
 
-    It is no column of the source. The ledger names it by how it is made.
+    The source has no such column. The ledger names the column by the way it is computed.
     """
     taken = {column.name for column in question.table.columns} | set(question.keys.names)
     name = WINDOW

@@ -148,7 +148,7 @@ def _write_brief_lines(plan: MonitorPlan) -> Iterator[str]:
 
 
 def _write_watched_lines(plan: MonitorPlan) -> Iterator[str]:
-    """Yield lines on what a monitor watches, and when it looks."""
+    """Yield EXPLAIN's lines about the watched values of a monitor and the times of its looks."""
     windows, question = plan.windows, plan.question
     ends = windows.find_close(0) if plan.clears_at_once else windows.starts[-1] + windows.length
     horizon = f"from {_write_moment(windows.starts[0])} to {_write_moment(ends)}"

@@ -38,7 +38,10 @@ class Edit(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A part of an edited text that begins at `start`. It was kept from offset `origin`, or inserted there."""
+    """A piece of an edited text, which begins at `start`.
+
+    If it `is_kept`, it was copied from offset `origin` of the earlier text. Otherwise it was inserted there.
+    """
 
     start: int
     origin: int

@@ -131,7 +131,7 @@ def read_tokens(text: str) -> tuple[Token, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StatementText:
-    """One statement of a longer text; `offset` is where it starts there, 0-based."""
+    """One statement of a longer text. `offset` is the position of its first character in the longer text, from 0."""
 
     text: str
     offset: int
@@ -187,7 +187,7 @@ def _shift_token(token: Token, characters: int) -> Token:
 
 
 def _read_token(text: str, at: int, found: list[Token]) -> int:
-    """Return the end of the token, space or comment at an offset. Append a token to those found before it."""
+    """Return the end of the token, space or comment that begins at an offset. Append a token to `found`."""
     if len(found) > MOST_TOKENS:
         raise KeyholeError("KH100", f"the text has more than {MOST_TOKENS:,} words and symbols", position=at + 1)
     match = _TOKEN.match(text, at)

@@ -77,7 +77,10 @@ def list_readers(select: exp.Select, start: int, tokens: tuple[Token, ...]) -> t
 
 
 def list_references(cte: exp.CTE) -> Iterator[exp.Table]:
-    """Yield the tables that read a WITH query: in the query that it belongs to, and in later ones beside it."""
+    """Yield the tables of a statement that read a WITH query.
+
+    They are in the query that has the WITH, and in later queries of the same WITH.
+    """
     called = read_name(cte.args["alias"].this)
     with_ = cte.parent
     assert isinstance(with_, exp.With)

@@ -235,7 +235,7 @@ def locate_name(node: exp.Table | exp.Column) -> int:
 
 
 def read_name(identifier: exp.Expr | None) -> str:
-    """Return an identifier as PostgreSQL folds it; empty if there is none."""
+    """Return an identifier's name as PostgreSQL folds it to lower case, or an empty text for no identifier."""
     if not isinstance(identifier, exp.Identifier):
         return ""
     text = str(identifier.this)
@@ -282,7 +282,7 @@ def is_star(node: exp.Expr) -> bool:
 
 
 def strip_parentheses(node: exp.Expr) -> exp.Expr:
-    """Return the node without the parentheses around it."""
+    """Return the expression inside the node's outermost parentheses, or the node itself if it has none."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
@@ -300,7 +300,7 @@ def write_short(node: exp.Expr) -> str:
 
 
 def cut_out(select: exp.Select) -> exp.Select:
-    """Detach a SELECT from the statement around it, without its ORDER BY and LIMIT, and return it.
+    """Detach a SELECT from the statement's tree and return it, without its ORDER BY and LIMIT.
 
     The statement's tree is incomplete afterwards.
     """

@@ -73,7 +73,7 @@ def _needs_all_rows(question: Question) -> bool:
 
 
 def _list_cut_columns(space: KeySpace, whole: KeySpace) -> Iterator[tuple[Column, tuple[Value, ...]]]:
-    """Yield the columns of which a block has only some values, with these values."""
+    """Yield each column of which a block has only some values, with these values."""
     for column, values, all_values in zip(space.columns, space.values, whole.values, strict=True):
         if len(values) < len(all_values):
             yield column, values

@@ -48,7 +48,7 @@ def _suggest_mechanism(accuracy: Accuracy, wanted: str) -> str:
 
 
 def _find_reachable(question: Question, calibrate: Callable[[Question], object]) -> str:
-    """Return a setting with which the contract can be met, found by trying."""
+    """Return a setting with which the mechanism can keep the contract, found by trying several."""
     accuracy = question.accuracy
     if accuracy.fnr + accuracy.fpr >= 1:
         return "SET keyhole.fnr = 0.05; SET keyhole.fpr = 0.1;"

@@ -111,9 +111,9 @@ def _narrow_intervals(
 
 
 def _absorb_parts(parts: Sequence[Formula], kind: type[AllOf] | type[AnyOf]) -> list[Formula]:
-    """Return the parts without those that say no more than another.
+    """Return the parts without those that another part makes redundant.
 
-    Such a part is of the dual kind, with all of the other's children.
+    A redundant part is of the dual kind, and has all of the other part's children.
     """
     distinct = list(dict.fromkeys(parts))
     dual = AnyOf if kind is AllOf else AllOf

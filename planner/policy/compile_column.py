@@ -26,7 +26,10 @@ _MEASURE_TYPES = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 
 
 def compile_columns(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins) -> tuple[Column, ...]:
-    """Return the exposed columns: those listed, and those that the unit, the row cap and derived columns need."""
+    """Return the columns that questions and the planner may read.
+
+    They are the columns listed in the policy, and those that the unit, the row cap and derived columns need.
+    """
     section, needed = policy.tables[name], list_exposed_names(policy, name)
     order = [column.name for column in source if column.name in needed]
     order += [column for column in section.columns if column not in order]

@@ -52,7 +52,7 @@ class SourceTable:
         return frozenset() if self.identity is None else self.identity.keys
 
     def keeps_unique(self, columns: Sequence[str]) -> bool:
-        """Return True if a constraint keeps some of these columns unique together."""
+        """Return True if a unique constraint covers some of these columns."""
         return self.identity is not None and self.identity.has_key(columns)
 
 

@@ -58,7 +58,10 @@ class PolicyText:
         return f"{file}: {write_dotted_key(place)}" + ("" if shown is None else f" = {shown}")
 
     def find_line(self, place: tuple[str, ...]) -> int | None:
-        """Return the line of a place, or of the nearest table around it."""
+        """Return the line of a place in the policy, or of the nearest section that contains it.
+
+        None if there is neither.
+        """
         return find_line(place, self.lines)
 
     def _show_value(self, place: tuple[str, ...]) -> str | None:

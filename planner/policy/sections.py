@@ -300,7 +300,7 @@ class ServerLimitsSection(Section):
 
 
 class RestSection(Section):
-    """`[server.rest]`: the limits and timeouts of REST, and the proxies that it trusts."""
+    """`[server.rest]`: REST's limits and timeouts, and the proxies whose headers are trusted."""
 
     tls: bool = True
     requests_per_minute: Count = 600

@@ -74,9 +74,9 @@ def _check_step(policy: Policy, place: tuple[str, ...], own: Column, other: Colu
 
 
 def _name_unit(policy: Policy, place: tuple[str, ...], name: str, reached: str, taken: set[str]) -> str:
-    """Return the name of the unit column beside the table's own columns.
+    """Return the name that a reached table's unit column gets among the table's own columns.
 
-    If it is taken, it gets the reached table's name.
+    If a column has that name already, the reached table's name is put before it.
     """
     found = next((one for one in (name, f"{reached}_{name}") if one not in taken), None)
     if found is None:

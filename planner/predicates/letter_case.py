@@ -44,7 +44,11 @@ def list_spellings(characters: list[str | None], node: exp.Expr) -> list[str] | 
 
 
 def list_lowered_spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
-    """Return the same patterns for a text in lower case and a pattern as typed; none if the pattern has a capital."""
+    """Return the LIKE patterns for `lower(x) LIKE pattern`.
+
+    They are those of `list_spellings`, or an empty list if the pattern has a capital letter: lowered text never
+    matches it.
+    """
     if any(character and character.isascii() and character.isupper() for character in characters):
         return []
     return list_spellings(characters, node)

@@ -23,7 +23,7 @@ class KeyCells:
     extreme: int = 0
 
     def list_weights(self) -> tuple[int, ...]:
-        """Return by place how often each group counts there, 0 where none is taken."""
+        """Return by value of `key`, as indices, how often each group counts that is read for it (0: not read)."""
         return tuple(len(taken) and (self.most // len(taken) if self.most else 1) for taken in self.taken)
 
     @property

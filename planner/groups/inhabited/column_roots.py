@@ -22,7 +22,7 @@ def find_roots(column: Column, table: Table) -> frozenset[str]:
 
 
 def reads_roots(condition: Condition, roots: frozenset[str], table: Table) -> bool:
-    """Return True if a condition reads a column that one of these roots determines."""
+    """Return True if a condition reads a column that one of the root columns determines."""
     return any(name in roots or roots & find_roots(table.get_column(name), table) for name in find_columns(condition))
 
 

@@ -353,7 +353,7 @@ class _Cells:
         return PossibleTruths(true & present, ~true & present)
 
     def join_cells(self, held: Places) -> Spans:
-        """Return the spans of the marked cells, of which the last stands for NULL."""
+        """Return the spans of the cells marked True in `held`. The last cell is that of NULL."""
         ends: list[Key | None] = [None, *self.cuts, None]
         spans: list[Span] = []
         for cell in np.flatnonzero(held[:-1]).tolist():

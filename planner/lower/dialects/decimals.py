@@ -22,5 +22,5 @@ def count_digits(grid: Grid, scale: int) -> int:
 
 
 def keep_numeric(expression: str, _: str) -> str:
-    """Return the numeric as it is: these engines' numbers have 38 digits at most."""
+    """Return the SQL of a numeric unchanged: in these engines a number has at most 38 digits."""
     return expression

@@ -35,7 +35,7 @@ class RoundedSql:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The SQL of one engine where it differs from that of others. No expression made here can fail on data."""
+    """The differences between one engine's SQL and that of the others. No expression made here can fail on data."""
 
     name: str
     """The engine's name in EXPLAIN, and in the digest that names a rollup."""

@@ -41,7 +41,10 @@ def _write_canonical_numeric(expression: str, _: str) -> str:
 
 
 def _shorten_numeric(expression: str, declared: str) -> str:
-    """Cut a number's magnitude and decimals. An md5 of the whole number behind the cut keeps order and differences."""
+    """Return SQL that cuts a number's magnitude and decimals. An md5 of the whole number follows the cut number.
+
+    So order and differences are kept.
+    """
     if read_numeric_modifier(declared) is not None:
         return expression
     cut = f"trunc({expression}, {_PLACES})"

@@ -56,7 +56,10 @@ class HeavyRows:
     front_conditions: FrontConditions = NOTHING
 
     def reach_heavy_units(self) -> Table:
-        """Return the table with the columns of heavy units beside its own. They are NULL in rows of other units."""
+        """Return the table with the columns of heavy units besides its own columns.
+
+        In rows of units that are not heavy these columns are NULL.
+        """
         _, found = find_keys(self.table, dialect=self.dialect)
         listed, identifier = self._list_keys(), self.dialect.spelling.quote_identifier
         reached = {*self.table.unit, *(here for _, here in self._path.added_columns)}

@@ -64,7 +64,7 @@ class FrontConditions:
 
     @property
     def has_own(self) -> bool:
-        """True if there are tests on the table's own rows."""
+        """True if the conditions test the table's own rows."""
         return self.own != ALWAYS or bool(self.public_keys)
 
     def find_path_conditions(self) -> "FrontConditions":
@@ -149,9 +149,9 @@ def _restrict(column: Column, values: Sequence[Value]) -> list[Condition]:
 
 
 def _imply(condition: Condition, table: Table, names: Collection[str]) -> Condition:
-    """Return a condition on columns with these names alone that is true wherever the given one is.
+    """Return a condition on the named columns alone that is true for every row for which the given condition is true.
 
-    It does not hold if all of these columns are NULL. Return ALWAYS if there is no such condition.
+    It is not true if all of these columns are NULL. Return ALWAYS if there is no such condition.
     """
 
     def imply_test(test: Leaf | Not) -> Condition:
