@@ -17,9 +17,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mechanisms.audit_subject.auditor import AuditReport, Neighbours, Release, audit_subject
-from mechanisms.audit_subject.events import Transcripts
-from mechanisms.audit_subject.worst_cases import Values, widen_tolerances
+from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit_subject
+from mechanisms.audit.events import Transcripts
+from mechanisms.audit.worst_cases import Values, widen_tolerances
 from mechanisms.formula import AllOf, Cut
 from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, lay_on_paths
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, Mechanism, Noise, TakenCells
@@ -71,7 +71,9 @@ def _list_continued(mechanism: Mechanism, noise: Noise) -> Iterator[Neighbours]:
     for least in (_MOST_EPSILON_OF_A_CELL / 2, _MOST_EPSILON_OF_A_CELL):
         later = mechanism.calibrate(widen_tolerances(mechanism, running, most_epsilon=least))
         for months, moved in _list_worlds(wide.task):
-            one, other = (_make_release_of_months(mechanism, wide, sums, noise, later=later) for sums in (months, moved))
+            one, other = (
+                _make_release_of_months(mechanism, wide, sums, noise, later=later) for sums in (months, moved)
+            )
             yield Neighbours(description=f"continued: months {months} and {moved}", first=one, second=other)
 
 

@@ -44,7 +44,12 @@ from mechanisms.protocol import (
     FunctionalTest,
     Unachievable,
 )
-from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_functionals, expose_functional_sets, list_sum_rates
+from mechanisms.threshold.joint_loss import (
+    compute_joint_loss,
+    expose_all_functionals,
+    expose_functional_sets,
+    list_sum_rates,
+)
 from mechanisms.threshold.one_shot import find_least_epsilon, round_rate_up, round_up_to_float
 
 _WIDE = 0.01  # a rate at which noise is nearly continuous
@@ -260,7 +265,9 @@ def bound_false_accept(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
     if test.pair is not None:
         return bound_wrong_mean(test, distance)
-    return min(1.0, test.candidates * bound_largest_tail(_list_noise_kinds(test.cell_noises), 1 - test.shift - distance))
+    return min(
+        1.0, test.candidates * bound_largest_tail(_list_noise_kinds(test.cell_noises), 1 - test.shift - distance)
+    )
 
 
 @lru_cache(maxsize=256)

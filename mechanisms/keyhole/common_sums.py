@@ -52,7 +52,13 @@ from mechanisms.threshold.one_shot import (
     round_rate_up,
     round_up_to_float,
 )
-from mechanisms.threshold.three_zone import EmptyGroups, Schedule, add_union_looks, bound_false_reject, bound_false_accept
+from mechanisms.threshold.three_zone import (
+    EmptyGroups,
+    Schedule,
+    add_union_looks,
+    bound_false_accept,
+    bound_false_reject,
+)
 
 ONE_LOOK = Schedule(rates=(), shares=())
 

@@ -28,7 +28,12 @@ from mechanisms.keyhole.contract import compute_exact_epsilon, keep_contract, li
 from mechanisms.keyhole.noisy_cells import decide_on_cell_paths, decide_on_known_cells, list_sum_tests
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive, find_empty_groups, find_two_sided
-from mechanisms.keyhole.run_looks import decide_on_fresh_noise, decide_on_known_values, decide_on_paths, price_unrevealed_values
+from mechanisms.keyhole.run_looks import (
+    decide_on_fresh_noise,
+    decide_on_paths,
+    decide_without_new_noise,
+    price_unrevealed_values,
+)
 from mechanisms.protocol import (
     Calibration,
     DecisionTask,
@@ -205,7 +210,7 @@ def decide_on_known_values(continuation: Continuation, *, noise: Noise) -> Outco
     calibration, paths = continuation.calibration, continuation.paths
     if calibration.task.common is not None:
         return decide_on_known_cells(calibration, paths)
-    return decide_on_known_values(calibration, paths, looks_at_everything=continuation.parts.reveals_all, noise=noise)
+    return decide_without_new_noise(calibration, paths, looks_at_everything=continuation.parts.reveals_all, noise=noise)
 
 
 def decide_on_refined_paths(

@@ -13,7 +13,7 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.keyhole.cell_means import compare_exact_means, decide_means
-from mechanisms.keyhole.contract import list_mentioned, make_idle_test
+from mechanisms.keyhole.contract import list_mentioned_functionals, make_idle_test
 from mechanisms.keyhole.noisy_values import NoisyValues
 from mechanisms.keyhole.taken_cells import compare_cells, look_up_parts, read_cells
 from mechanisms.protocol import Calibration, CommonSums, Epsilons, FunctionalTest, Noise, NoisePath, Outcome
@@ -54,7 +54,7 @@ def read_noisy_cells(calibration: Calibration, drawn: Mapping[int, Integers], *,
     task, common = calibration.task, calibration.task.common
     assert common is not None
     noisy = {place: drawn.get(place, np.zeros(keys, np.int64)) for place in range(len(common.sensitivities))}
-    sums_alone = [one for one in list_mentioned(task) if common.find_pair(one) is None]
+    sums_alone = [one for one in list_mentioned_functionals(task) if common.find_pair(one) is None]
     read = {one: read_cells(common, one, noisy) for one in sums_alone}
 
     def test_literal(cut: Cut) -> Booleans:
@@ -95,7 +95,7 @@ def decide_on_cell_paths(
     for place, test in enumerate(list_sum_tests(calibration)):
         if test.rate:
             values = NoisyValues(test, sums[place], paths[place], common.sensitivities[place], keeps_path=True)
-            values.reveal(0, values.choose(everywhere), noise=noise)
+            values.reveal_look(0, values.choose_keys(everywhere), noise=noise)
             path = values.make_path()
             assert path is not None, "noise on sums is kept"
             grown[place], fresh[place] = path, values.compute_fresh_loss()

@@ -21,9 +21,9 @@ from mechanisms.keyhole.noise_continuation import (
     CONTINUABLE,
     Continuation,
     NoisyParts,
-    decide_with_all_revealed,
     decide_on_known_values,
     decide_on_refined_paths,
+    decide_with_all_revealed,
     lay_on_paths,
 )
 from mechanisms.protocol import Epsilons, FunctionalTest, Noise, NoisePath, Outcome

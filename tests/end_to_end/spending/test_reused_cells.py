@@ -59,7 +59,7 @@ def test_other_factors_and_thresholds_are_read_off_the_same_values(tmp_path: Pat
             assert is_free(here, here.ask(BUSY.format(1000), "bob", tolerance="60"))  # one group's sum alone
         assert here.spent() == before
         assert here.service.ledger.list_open_reservations() == ()
-        here.service.ledger.verify()
+        here.service.ledger.verify_everything()
 
 
 def test_a_share_is_read_off_what_thresholds_left(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_question_that_fails_leaves_no_noise_and_stays_spent(tmp_path: Path) -
                 here.ask(SHARE.format("0.3"), tolerance="20")
         assert is_free(here, here.ask(SHARE.format("0.25"), tolerance="100"))
         assert charged_anew(here, here.ask(SHARE.format("0.3"), tolerance="19"))
-        here.service.ledger.verify()
+        here.service.ledger.verify_everything()
 
 
 def test_two_processes_read_one_ledger_and_one_alone_refines(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_two_processes_read_one_ledger_and_one_alone_refines(tmp_path: Path) -> 
         assert here.last.charge.shared_amounts == claim.charge.own_amounts
         assert all(now - before[key] == claim.charge.epsilon_nano for key, now in here.spent().items())
         assert is_free(there, there.ask(SHARE.format("0.4"), "bob", tolerance="80"))
-        there.service.ledger.verify()
+        there.service.ledger.verify_everything()
 
 
 def test_nothing_that_later_questions_meet_follows_from_the_noise(tmp_path: Path) -> None:

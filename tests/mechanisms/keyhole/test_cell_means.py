@@ -12,7 +12,7 @@ from scipy import stats
 
 from mechanisms.formula import AllOf, Integers
 from mechanisms.keyhole.cell_means import bound_error, compare_exact_means, decide_means
-from mechanisms.keyhole.cell_readings import bound_false_reject, bound_false_accept
+from mechanisms.keyhole.cell_readings import bound_false_accept, bound_false_reject
 from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, TakenCells, Unachievable
 from mechanisms.registry import MECHANISMS

@@ -12,8 +12,8 @@ from scipy import stats
 
 from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, evaluate_formula
 from mechanisms.keyhole.cell_readings import (
-    bound_false_reject,
     bound_false_accept,
+    bound_false_reject,
     find_affordable_tolerance,
 )
 from mechanisms.keyhole.noisy_cells import evaluate_literal
@@ -21,7 +21,12 @@ from mechanisms.keyhole.taken_cells import LARGEST_VALUE, read_cells, weigh_nois
 from mechanisms.noise.noise_sum import Noises, WeightedNoise, merge_equal_noises
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, TakenCells, Unachievable
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_functionals, expose_functional_sets, list_sum_rates
+from mechanisms.threshold.joint_loss import (
+    compute_joint_loss,
+    expose_all_functionals,
+    expose_functional_sets,
+    list_sum_rates,
+)
 from tests.effort import examples, rounds
 from tests.mechanisms.keyhole.cell_worlds import (
     Part,

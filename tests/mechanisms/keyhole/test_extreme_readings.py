@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.formula import Integers
-from mechanisms.keyhole.cell_readings import bound_false_reject, bound_false_accept
+from mechanisms.keyhole.cell_readings import bound_false_accept, bound_false_reject
 from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.keyhole.taken_cells import count_candidates
 from mechanisms.noise.noise_sum import WeightedNoise, merge_equal_noises

@@ -15,17 +15,17 @@ from mechanisms.keyhole.noise_continuation import (
     MOST_RATES,
     Continuation,
     NoisyParts,
-    decide_in_full,
     decide_on_known_values,
     decide_on_refined_paths,
+    decide_with_all_revealed,
     lay_on_paths,
 )
 from mechanisms.keyhole.noisy_cells import read_noisy_cells
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
-from mechanisms.noise.noise_sum import Weighted, merge_equal_noises
+from mechanisms.noise.noise_sum import WeightedNoise, merge_equal_noises
 from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, NoisePath, Outcome, Unachievable
-from mechanisms.threshold.joint_loss import compute_joint_loss, expose_sets_at_once, list_sum_rates
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_functional_sets, list_sum_rates
 from tests.effort import examples
 from tests.mechanisms.keyhole.cell_worlds import (
     Part,
@@ -85,7 +85,7 @@ def check_contract(made: Calibration) -> None:
     assert common is not None
     rates = shared_rates(made)
     for kind in kinds_of_keys(common, 0):
-        noises = merge_equal_noises([Weighted(times, count, rates[place]) for place, times, count in kind])
+        noises = merge_equal_noises([WeightedNoise(times, count, rates[place]) for place, times, count in kind])
         assert exact_tail(noises, test.shift + 1) <= made.task.fnr + ROUNDING
         assert exact_tail(noises, test.tolerance - test.shift + 1) <= made.task.fpr + ROUNDING
 
@@ -256,7 +256,7 @@ def test_every_way_to_decide_leaves_the_values_it_read(mechanism: Keyhole | Prog
     rate = list_sum_rates(calibration)[0]
     for done in (
         mechanism.decide(calibration, months(), noise=SeededNoise(6)),
-        decide_in_full(calibration, months(), noise=SeededNoise(6)),
+        decide_with_all_revealed(calibration, months(), noise=SeededNoise(6)),
     ):
         path, other = done.paths
         assert other is None
@@ -275,7 +275,7 @@ def test_every_way_to_decide_leaves_the_values_it_read(mechanism: Keyhole | Prog
 @given(tolerances=st.tuples(*[st.integers(20, 300)] * 3), is_apart=st.booleans())
 def test_a_chain_of_questions_costs_a_cell_its_finest_values(tolerances: tuple[int, ...], is_apart: bool) -> None:
     """The first loss and all fresh ones add up to the joint loss at the finest rates, to rounding; never to less."""
-    sets = expose_sets_at_once(((0,), (1,)), functionals=2) if is_apart else None
+    sets = expose_functional_sets(((0,), (1,)), functionals=2) if is_apart else None
     common = common_sums((MONTHS,), READINGS["two sums"], difference(MONTHS), sensitivities=(3, 1), exposures=sets)
     paths: tuple[NoisePath | None, ...] = (None, None)
     lost = np.zeros(MONTHS)
