@@ -69,7 +69,7 @@ def _write_verdict(measured: Sequence[Measured]) -> str:
                 mean = sum_duels(own, "epsilon_mean")
                 lines.append(
                     f"- On the {mean.questions} questions that `{rival}` {heading}, `{DEFAULT}` lost {mean.pooled:.2f}"
-                    f" of what it lost (worst question {mean.worst:.2f}); the bar was met on {mean.met}."
+                    f" times as much (worst question {mean.worst:.2f}); the bar was met on {mean.met}."
                 )
     return "\n".join(lines)
 
