@@ -108,7 +108,7 @@ def approve(
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
 ) -> None:
-    """Let a question be asked that waits for the owner."""
+    """Approve a question that waits for the owner."""
     with print_refusals(as_json=False), open_owner_ledger(policy) as ledger:
         question = read_fingerprint(identity)
         waiting = ledger.owner.find_waiting_questions(question)

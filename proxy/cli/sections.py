@@ -55,7 +55,7 @@ SECTIONS: Mapping[str, tuple[ListedCommand, ...]] = {
         ListedCommand("revoke", "proxy.cli.owner:revoke", "End a grant."),
         ListedCommand("grants", "proxy.cli.owner:grants", "List the grants in force."),
         ListedCommand("queue", "proxy.cli.owner:queue", "List the questions that wait for the owner's approval."),
-        ListedCommand("approve", "proxy.cli.owner:approve", "Let a question be asked that waits for the owner."),
+        ListedCommand("approve", "proxy.cli.owner:approve", "Approve a question that waits for the owner."),
         ListedCommand("decline", "proxy.cli.owner:decline", "Decline a question that waits for approval."),
         ListedCommand("window", "proxy.cli.owner:window", "Open a budget window: all balances start from zero."),
     ),
