@@ -45,7 +45,7 @@ class AlarmTask:
         sensitivity: the most one privacy unit changes the value at one look, integer units, >= 1.
         fnr, fpr: in (0, 1).
         regime: how one privacy unit changes the values.
-        least: a lower bound of all values, None if none is known. A sliding window needs it.
+        least_value: a lower bound of all values, None if none is known. A sliding window needs it.
     """
 
     looks: int

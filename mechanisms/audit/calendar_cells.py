@@ -6,7 +6,7 @@ of one cell, which is charged once. A further question compares the means of nei
 Others are followed by a later question, which reads their noisy cells or refines them. Then the answers to both are
 observed, and the claim is the first one's loss with what the later one adds.
 
-Proof: docs/proofs/cell_readings.md, docs/proofs/cell_means.md, docs/proofs/reuse.md, docs/proofs/audit_subject.md.
+Proof: docs/proofs/cell_readings.md, docs/proofs/cell_means.md, docs/proofs/reuse.md, docs/proofs/audit.md.
 """
 
 from collections.abc import Callable, Iterator

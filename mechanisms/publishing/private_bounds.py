@@ -50,8 +50,8 @@ class BoundScan:
     Parameters:
         candidates: in the statistic's own whole-number steps, strictly increasing, at least one.
         epsilon: the loss of the release when one unit is added or removed.
-        units: the number of units, as declared in public.
-        cut: the part of them that the bound may leave beyond, above 0, at most 1.
+        unit_count: the number of units, as declared in public.
+        cut_share: the part of them that the bound may leave beyond, above 0, at most 1.
         beta: the probability that one of the two statements fails.
 
     Raises:

@@ -35,10 +35,10 @@ class Criterion:
 
     Parameters:
         retention: the probability that a record keeps its value, above 0 and below 1.
-        values: the number of values of the sensitive column, at least 2.
+        value_count: the number of values of the sensitive column, at least 2.
         relative_error: the part of a share by which an estimate may be off, above 0 and at most 1.
         least_tail: the least probability of each tail, above 0 and below 1.
-        exact: True to use the tails themselves, False for bounds on them.
+        uses_exact_tails: True to use the tails themselves, False for bounds on them.
     """
 
     retention: float

@@ -21,7 +21,7 @@ class StandingTask:
         sensitivities: by functional, the most one privacy unit changes it at one look, >= 1.
         exposures: as in `DecisionTask`, for a window's values at its last look.
         regimes: by functional, how one unit changes it from look to look.
-        leasts: by functional, a lower bound of its values, None if none is known.
+        least_values: by functional, a lower bound of its values, None if none is known.
         looks: the most looks of a window, 1 if it is decided only when it closes.
         fnr, fpr: in (0, 1).
         progressive: True for ladders, with rough alarms before sharp ones.
