@@ -321,7 +321,8 @@ class Outcome:
     their rates, is public: a path may have no value of any key. `paths` is empty if the caller wanted none or nothing
     was added. `fresh` is the loss of the values that this run revealed first, or None if that is all of `epsilon`.
 
-    `predicates` has the value of each predicate for each key. All are false for a key that did not pass.
+    `predicates` has the value of each predicate for each key. All are false for a key that did not pass. `unknown` has
+    for each predicate the keys that passed and for which it is NULL, or is empty if there are none.
     """
 
     passed: Booleans
@@ -330,6 +331,7 @@ class Outcome:
     paths: tuple[NoisePath | None, ...] = ()
     fresh: Epsilons | None = None
     predicates: tuple[Booleans, ...] = ()
+    unknown: tuple[Booleans, ...] = ()
 
 
 class Noise(Protocol):

@@ -15,7 +15,7 @@ from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.keyhole.cell_means import compare_exact_means, decide_means
 from mechanisms.keyhole.contract import list_mentioned_functionals, make_idle_test
 from mechanisms.keyhole.noisy_values import NoisyValues
-from mechanisms.keyhole.taken_cells import compare_cells, look_up_parts, read_cells
+from mechanisms.keyhole.taken_cells import compare_cells, find_unknown, look_up_parts, read_cells
 from mechanisms.protocol import Calibration, CommonSums, Epsilons, FunctionalTest, Noise, NoisePath, Outcome
 from mechanisms.threshold.joint_loss import compute_joint_losses, list_sum_rates
 from mechanisms.threshold.one_shot import round_up_to_float
@@ -49,7 +49,7 @@ def read_noisy_cells(calibration: Calibration, drawn: Mapping[int, Integers], *,
     """Decide every key on the noisy values of the sums, whose rates are those of the calibration.
 
     Guarantee: a function of the noisy cells alone. A literal whose reading lacks a cell, such as the first month's
-    difference, is false. A sum without noise cancels out of every reading, and is read as 0.
+    difference, is NULL. A sum without noise cancels out of every reading, and is read as 0.
     """
     task, common = calibration.task, calibration.task.common
     assert common is not None
@@ -67,10 +67,12 @@ def read_noisy_cells(calibration: Calibration, drawn: Mapping[int, Integers], *,
         return np.asarray(held & present, dtype=np.bool_)
 
     passed, *predicates = (evaluate_formula(formula, test_literal, keys=keys) for formula in task.formulas)
+    unknown = find_unknown(common, task.predicates, test_literal, keys=keys)
     return Outcome(
         passed=passed,
         epsilon=np.full(keys, calibration.worst_case_epsilon),
         predicates=tuple(passed & one for one in predicates),
+        unknown=tuple(passed & one for one in unknown),
     )
 
 

@@ -5,7 +5,7 @@ Proof: docs/proofs/cell_readings.md.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mechanisms.formula import Booleans, Cut, Integers
+from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula, list_literals
 from mechanisms.protocol import CommonSums, TakenCells, Unachievable
 
 Parts: TypeAlias = tuple[tuple[tuple[int, int], TakenCells], ...]
@@ -70,6 +70,37 @@ def compare_cells(common: CommonSums, cut: Cut, values: Integers, shift: int = 0
         bars[at] = max(-LARGEST_VALUE - 1, min(LARGEST_VALUE, (above - one.constant) // one.step))
     bar = _spread_over_keys(common, calendars, bars)
     return np.asarray(values > bar if cut.above else values <= bar, dtype=np.bool_)
+
+
+def find_unknown(
+    common: CommonSums, formulas: Sequence[Formula], test_literal: Callable[[Cut], Booleans], *, keys: int
+) -> tuple[Booleans, ...]:
+    """Return for each formula the keys for which it is NULL, or nothing if no key lacks a cell of a reading.
+
+    Guarantee: SQL's logic of three values, in which a literal is NULL if its reading lacks a cell. A formula without
+    negation is true if it holds with these literals false, and false if it fails with these literals true.
+
+    Parameters:
+        test_literal: the truth of a literal for each key, false where it is NULL.
+    """
+    mentioned = {cut.functional for one in formulas for cut in list_literals(one)}
+    lacking = {one: ~_find_readable(common, one) for one in mentioned}
+    if not any(np.any(one) for one in lacking.values()):
+        return ()
+
+    def test_possible(cut: Cut) -> Booleans:
+        return test_literal(cut) | lacking[cut.functional]
+
+    return tuple(
+        evaluate_formula(one, test_possible, keys=keys) & ~evaluate_formula(one, test_literal, keys=keys)
+        for one in formulas
+    )
+
+
+def _find_readable(common: CommonSums, functional: int) -> Booleans:
+    """Return True for the keys that have every cell of a functional's reading. No sum is read."""
+    calendars, seen = _weigh_places(_zip_parts(common, functional), common.shape)
+    return _spread_over_keys(common, calendars, dict.fromkeys(seen, 1)) > 0
 
 
 def _spread_over_keys(common: CommonSums, calendars: Sequence[int], numbers: Mapping[tuple[int, ...], int]) -> Integers:

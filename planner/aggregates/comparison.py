@@ -1,6 +1,6 @@
 """A HAVING after parsing: comparisons of sums over rows with constants, joined by AND and OR."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -43,6 +43,8 @@ class _HavingTree:
     def list_comparisons(self) -> Iterator["Comparison | SpreadComparison"]:
         """Yield every comparison, in order of appearance, with repetitions."""
         match self:
+            case Unknown():
+                return
             case Complement(inner):
                 yield from inner.list_comparisons()
             case Conjunction(children) | Disjunction(children):
@@ -60,8 +62,10 @@ class _HavingTree:
         every: Callable[[Sequence[_Folded]], _Folded],
         some: Callable[[Sequence[_Folded]], _Folded],
     ) -> _Folded:
-        """Fold the formula from the comparisons upward, and return the value of the whole."""
+        """Fold the formula from the comparisons upward, and return the value of the whole. `Unknown` is false."""
         match self:
+            case Unknown():
+                return some([])
             case Complement(inner):
                 return outside(inner.fold(leaf, outside=outside, every=every, some=some))
             case Conjunction(children):
@@ -253,6 +257,53 @@ class Complement(_HavingTree):
     formula: "Having"
 
 
-Having: TypeAlias = Comparison | SpreadComparison | Conjunction | Disjunction | Complement
+@dataclass(frozen=True, slots=True)
+class Unknown(_HavingTree):
+    """A condition that is NULL for every group, such as a comparison with NULL. It occurs while a formula is read."""
+
+
+Having: TypeAlias = Comparison | SpreadComparison | Conjunction | Disjunction | Complement | Unknown
 HOLDS = Conjunction(())
 FAILS = Disjunction(())
+UNKNOWN = Unknown()
+
+
+def replace_unknown(formula: Having, instead: Having) -> Having:
+    """Return the formula, simplified, with HOLDS or FAILS in place of every condition that is NULL for all groups.
+
+    Inside a complement they fail: it has the groups for which a formula is not true.
+    """
+    match formula:
+        case Unknown():
+            return instead
+        case Complement(inner):
+            return Complement(replace_unknown(inner, FAILS))
+        case Conjunction(children):
+            return join_children((replace_unknown(child, instead) for child in children), is_conjunction=True)
+        case Disjunction(children):
+            return join_children((replace_unknown(child, instead) for child in children), is_conjunction=False)
+        case _:
+            return formula
+
+
+def contains_unknown(formula: Having) -> bool:
+    """Return True if some condition in the formula is NULL for every group."""
+    match formula:
+        case Complement(inner):
+            return contains_unknown(inner)
+        case Conjunction(children) | Disjunction(children):
+            return any(map(contains_unknown, children))
+        case _:
+            return isinstance(formula, Unknown)
+
+
+def join_children(children: Iterable[Having], *, is_conjunction: bool) -> Having:
+    """Join the children, flattened, without constants."""
+    kind, other = (Conjunction, Disjunction) if is_conjunction else (Disjunction, Conjunction)
+    kept: dict[Having, None] = {}
+    for child in children:
+        if child == other(()):
+            return child
+        for part in child.children if isinstance(child, kind) else (child,):
+            kept[part] = None
+    return next(iter(kept)) if len(kept) == 1 else kind(tuple(kept))

@@ -4,14 +4,22 @@ SQL's NULL makes a comparison and its negation both false. NOT is therefore push
 applied to an answer.
 """
 
-from collections.abc import Iterable
-
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate, read_aggregate
 from planner.aggregates.arithmetic import Linear, is_never_negative, read_linear
 from planner.aggregates.ask_apart import ask_separately
-from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Complement, Conjunction, Disjunction, Having
+from planner.aggregates.comparison import (
+    FAILS,
+    HOLDS,
+    UNKNOWN,
+    Comparison,
+    Complement,
+    Having,
+    contains_unknown,
+    join_children,
+    replace_unknown,
+)
 from planner.aggregates.having_refusals import refuse_aggregate, refuse_group_divisor, refuse_group_quotient
 from planner.aggregates.intervals import convert_sides_to_seconds
 from planner.aggregates.key_thresholds import is_public
@@ -90,7 +98,7 @@ def _read_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
     match node:
         case exp.And() | exp.Or():
             children = [_read_formula(child, within, negated=negated) for child in node.flatten()]
-            return _join_children(children, is_conjunction=isinstance(node, exp.And) is not negated)
+            return join_children(children, is_conjunction=isinstance(node, exp.And) is not negated)
         case exp.Not():
             return _read_formula(node.this, within, negated=not negated)
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
@@ -101,13 +109,13 @@ def _read_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
                 _read_comparison(node, node.this, ">=", low, within, negated=negated),
                 _read_comparison(node, node.this, "<=", high, within, negated=negated),
             )
-            return _join_children(sides, is_conjunction=not negated)
+            return join_children(sides, is_conjunction=not negated)
         case exp.In() if node.expressions:
             cases = [_read_comparison(node, node.this, "=", item, within, negated=negated) for item in node.expressions]
-            return _join_children(cases, is_conjunction=negated)
+            return join_children(cases, is_conjunction=negated)
         case exp.Is() if isinstance(strip_parentheses(node.expression), exp.Boolean):
             wanted = bool(strip_parentheses(node.expression).this)
-            held = _read_formula(node.this, within, negated=not wanted)
+            held = replace_unknown(_read_formula(node.this, within, negated=not wanted), FAILS)
             return Complement(held) if negated else held  # IS NOT TRUE holds where SQL says NULL, too
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
             return _read_distinct(node, within, negated=negated is not isinstance(node, exp.NullSafeEQ))
@@ -136,20 +144,21 @@ def _compare_truths(left: exp.Expr, right: exp.Expr, within: GroupScope, *, is_e
     It is NULL if one of them is.
     """
     cases = [
-        _join_children(
+        join_children(
             (_read_formula(left, within, negated=negated), _read_formula(right, within, negated=negated is is_equal)),
             is_conjunction=True,
         )
         for negated in (False, True)
     ]
-    return _join_children(cases, is_conjunction=False)
+    return join_children(cases, is_conjunction=False)
 
 
 def _is_never_null(node: exp.Expr, within: GroupScope) -> bool:
     """Return True for comparisons of counts, and other expressions that have a value in a group without rows."""
-    leaves = [
-        leaf for negated in (False, True) for leaf in _read_formula(node, within, negated=negated).list_comparisons()
-    ]
+    read = [_read_formula(node, within, negated=negated) for negated in (False, True)]
+    if any(map(contains_unknown, read)):
+        return False
+    leaves = [leaf for formula in read for leaf in formula.list_comparisons()]
     return all(isinstance(leaf, Comparison) and not leaf.values and not leaf.may_lack_groups for leaf in leaves)
 
 
@@ -157,16 +166,15 @@ def _write_known(node: exp.Expr, within: GroupScope) -> Having:
     """Return a formula that is true if a predicate is true or false, and not NULL."""
     if _is_never_null(node, within):
         return HOLDS
-    return _join_children(
-        (_read_formula(node, within, negated=negated) for negated in (False, True)), is_conjunction=False
-    )
+    read = (_read_formula(node, within, negated=negated) for negated in (False, True))
+    return join_children((replace_unknown(one, FAILS) for one in read), is_conjunction=False)
 
 
 def _write_unknown(node: exp.Expr, within: GroupScope) -> Having:
     """Return a formula that is true if a predicate is NULL."""
     if _is_never_null(node, within):
         return FAILS
-    return _join_children(
+    return join_children(
         (Complement(_read_formula(node, within, negated=negated)) for negated in (False, True)), is_conjunction=True
     )
 
@@ -180,13 +188,15 @@ def _read_distinct(node: exp.Binary, within: GroupScope, *, negated: bool) -> Ha
         pairs = ((left, right), (right, left))
         if not negated:
             null = [
-                _join_children((_write_unknown(one, within), _write_known(other, within)), is_conjunction=True)
+                join_children((_write_unknown(one, within), _write_known(other, within)), is_conjunction=True)
                 for one, other in pairs
             ]
-            return _join_children((_compare_truths(left, right, within, is_equal=False), *null), is_conjunction=False)
-        both = _join_children([_write_unknown(one, within) for one, _ in pairs], is_conjunction=True)
-        return _join_children((_compare_truths(left, right, within, is_equal=True), both), is_conjunction=False)
-    held = _read_comparison(node, left, "=", right, within, negated=False)
+            differ = replace_unknown(_compare_truths(left, right, within, is_equal=False), FAILS)
+            return join_children((differ, *null), is_conjunction=False)
+        both = join_children([_write_unknown(one, within) for one, _ in pairs], is_conjunction=True)
+        equal = replace_unknown(_compare_truths(left, right, within, is_equal=True), FAILS)
+        return join_children((equal, both), is_conjunction=False)
+    held = replace_unknown(_read_comparison(node, left, "=", right, within, negated=False), FAILS)
     return held if negated else Complement(held)
 
 
@@ -194,18 +204,6 @@ def _is_count(node: exp.Expr) -> bool:
     """Return True for a count, which is never NULL."""
     node = strip_parentheses(node)
     return isinstance(node.this if isinstance(node, exp.Filter) else node, exp.Count)
-
-
-def _join_children(children: Iterable[Having], *, is_conjunction: bool) -> Having:
-    """Join the children, flattened, without constants."""
-    kind, other = (Conjunction, Disjunction) if is_conjunction else (Disjunction, Conjunction)
-    kept: dict[Having, None] = {}
-    for child in children:
-        if child == other(()):
-            return child
-        for part in child.children if isinstance(child, kind) else (child,):
-            kept[part] = None
-    return next(iter(kept)) if len(kept) == 1 else kind(tuple(kept))
 
 
 def _fold_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
@@ -218,7 +216,7 @@ def _fold_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
             "KH207", f"{write_short(node)} is not a threshold atom", hint=_HINT, position=find_position(node)
         ) from None
     if value is None:
-        return FAILS
+        return UNKNOWN
     if not isinstance(value, bool):
         raise KeyholeError("KH207", "HAVING is a boolean formula", hint=_HINT, position=find_position(node))
     return HOLDS if value is not negated else FAILS
@@ -288,7 +286,7 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     zero = exp.Literal.number(0)
     signs = ((operator, ">"),) if rises else ((operator, ">"), (FLIPPED_OPERATORS[operator], "<"))
     sides = [
-        _join_children(
+        join_children(
             (
                 _read_comparison(node, left.this, compared, times.copy(), within, negated=False),
                 _read_comparison(node, below.copy(), sign, zero.copy(), within, negated=False),
@@ -297,7 +295,7 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
         )
         for compared, sign in signs
     ]
-    return _join_children(sides, is_conjunction=False)
+    return join_children(sides, is_conjunction=False)
 
 
 def _is_part_of(one: Linear, whole: Linear) -> bool:
@@ -322,7 +320,7 @@ def _read_distance(node: exp.Expr, left: exp.Abs, operator: str, right: exp.Expr
         _read_comparison(node, inner, operator, right, within, negated=False),
         _read_comparison(node, inner, FLIPPED_OPERATORS[operator], below, within, negated=False),
     )
-    return _join_children(sides, is_conjunction=operator in ("<", "<="))
+    return join_children(sides, is_conjunction=operator in ("<", "<="))
 
 
 def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
@@ -382,7 +380,9 @@ def _read_constant_comparison(node: exp.Expr, within: GroupScope, *, negated: bo
             position=find_position(node),
         )
     truth = read_row_truth(node, within.scope, within.constants)
-    return HOLDS if (truth.false if negated else truth.true) == ALWAYS else FAILS
+    if (truth.false if negated else truth.true) == ALWAYS:
+        return HOLDS
+    return FAILS if (truth.true if negated else truth.false) == ALWAYS else UNKNOWN
 
 
 def _split_into_questions(node: exp.Expr, within: GroupScope) -> str | None:

@@ -7,18 +7,22 @@ key. `max` and `min` of a column with one value per group are that value, and NU
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypeAlias
 
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, GroupScope, contains_aggregate
 from planner.aggregates.comparison import (
     FAILS,
+    HOLDS,
+    UNKNOWN,
     Comparison,
     Complement,
     Conjunction,
     Disjunction,
     Having,
     SpreadComparison,
+    replace_unknown,
 )
 from planner.aggregates.having_refusals import refuse_several_keys, refuse_variable_threshold
 from planner.aggregates.key_numbers import KeyNumbers
@@ -32,6 +36,8 @@ from planner.scope.name_resolution import find_column
 from planner.values.constant import Constant, Number, Untyped, read_number
 from planner.values.expressions import fold_constant
 
+KeyPlaces: TypeAlias = tuple[str, tuple[int, ...]]
+"""A key of the question, and the indices of some of its values."""
 _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
 
 
@@ -199,13 +205,14 @@ def drop_missing_thresholds(
 
 def restrict_thresholds(
     formula: Having, whole: Mapping[str, tuple[Value, ...]], left: Mapping[str, tuple[Value, ...]]
-) -> tuple[Having, tuple[tuple[str, tuple[int, ...]], ...]]:
-    """Return a predicate over the remaining key values, and the places where a threshold is NULL, by key.
+) -> tuple[Having, tuple[KeyPlaces, ...], tuple[KeyPlaces, ...]]:
+    """Return a predicate over the remaining key values, and the places where it is false and NULL, by key.
 
-    At these places the predicate is false, and its threshold is replaced by another value's. Raise KH208 if the
-    predicate may be true there.
+    There a threshold is NULL, and is replaced by another value's. The predicate is NULL if it is so whatever the data,
+    and else false. Raise KH208 if the predicate may be true there.
     """
-    false_at: list[tuple[str, tuple[int, ...]]] = []
+    false_at: list[KeyPlaces] = []
+    null_at: list[KeyPlaces] = []
     for key in dict.fromkeys(own.key for _, own in _list_key_thresholds(formula)):
         kept = frozenset(left[key])
         formula = _select_places(formula, key, tuple(place for place, value in enumerate(whole[key]) if value in kept))
@@ -216,12 +223,16 @@ def restrict_thresholds(
         for absent in dict.fromkeys(frozenset(found) for found in missing.values()):
             if _drop_comparisons(formula, absent) != FAILS:
                 raise _refuse_unknown(next(one for one, _ in _list_key_thresholds(formula) if one in absent))
+        null = {place for place, absent in missing.items() if _holds_with(formula, frozenset(absent))}
+        if missing and len(null) == len(left[key]):
+            return UNKNOWN, (), ()
         if len(missing) == len(left[key]):
-            return FAILS, ()
+            return FAILS, (), ()
         if missing:
-            false_at.append((key, tuple(sorted(missing))))
+            false_at.append((key, tuple(sorted(missing.keys() - null))))
+            null_at.append((key, tuple(sorted(null))))
             formula = formula.map_comparisons(_fill)
-    return formula, tuple(false_at)
+    return formula, tuple(one for one in false_at if one[1]), tuple(one for one in null_at if one[1])
 
 
 def _fill(leaf: Comparison | SpreadComparison) -> Having:
@@ -250,6 +261,11 @@ def _drop_comparisons(formula: Having, absent: frozenset[Comparison]) -> Having:
         every=lambda parts: FAILS if FAILS in parts else Conjunction(tuple(parts)),
         some=lambda parts: Disjunction(tuple(part for part in parts if part != FAILS)),
     )
+
+
+def _holds_with(formula: Having, unknown: frozenset[Comparison]) -> bool:
+    """Return True if the formula holds whatever the data once some comparisons, which are NULL, are true."""
+    return replace_unknown(formula.map_comparisons(lambda leaf: UNKNOWN if leaf in unknown else leaf), HOLDS) == HOLDS
 
 
 def _select_places(formula: Having, key: str, places: tuple[int, ...]) -> Having:

@@ -19,7 +19,16 @@ from planner.aggregates.arithmetic import (
     strip_nullif,
 )
 from planner.aggregates.cell_windows import ADDED
-from planner.aggregates.comparison import FAILS, CellSum, Comparison, Conjunction, Disjunction, Having, OtherMean, Slack
+from planner.aggregates.comparison import (
+    UNKNOWN,
+    CellSum,
+    Comparison,
+    Conjunction,
+    Disjunction,
+    Having,
+    OtherMean,
+    Slack,
+)
 from planner.aggregates.having_refusals import (
     refuse_integer_quotient,
     refuse_mean_against_key,
@@ -51,7 +60,7 @@ def compare_linear(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Exp
         return _compare_mean_with_key(mean, left, operator, right, node, within)
     first, second = read_linear(left, within), read_linear(right, within)
     if first is None or second is None:
-        return FAILS
+        return UNKNOWN
     if (first.null_value is not None and second.summands) or second.null_value is not None:
         raise refuse_nonlinear(node, within)
     return compare_with_zero(first.add(second, Fraction(-1)), operator, node, find_position(left), within)
@@ -85,7 +94,7 @@ def compare_quotient_of_means(
         return None
     threshold = read_linear(right, within)
     if threshold is None:
-        return FAILS
+        return UNKNOWN
     if threshold.summands or threshold.key_numbers is not None:
         raise refuse_nonlinear(node, within)
     if not is_positive_mean(below):
@@ -236,7 +245,7 @@ def _compare_cells(
             position=find_position(node),
         )
     if _lack_cells([found.cells for found, _ in summands]):
-        return FAILS
+        return UNKNOWN
     left = Linear(summands, Fraction(0), difference.arithmetic).text
     first = next((found for found, _ in summands if found.cells == OWN_GROUP_ALONE), summands[0][0])
     return Comparison(
@@ -317,7 +326,7 @@ def _compare_means(
         threshold /= sorts[0][0][1]
     cells = [sort[0][0].cells for sort in sorts]
     if _lack_cells(cells):
-        return FAILS
+        return UNKNOWN
     means = []
     for sort in sorts:
         scale = sort[0][1]
@@ -403,7 +412,7 @@ def _compare_mean_with_key(
     own, _ = read_key_numbers(right, within)
     less, plain = read_linear(mean, within), read_linear(left, within)
     if less is None or plain is None or not own.known_numbers:
-        return FAILS
+        return UNKNOWN
     made = compare_with_zero(less, operator, node, find_position(left), within)
     if not isinstance(made, Comparison):
         return made

@@ -25,7 +25,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.aggregate import Call, GroupScope, contains_aggregate, read_call
-from planner.aggregates.comparison import FAILS, Comparison, Conjunction, Disjunction, Having, Slack
+from planner.aggregates.comparison import UNKNOWN, Comparison, Conjunction, Disjunction, Having, Slack
 from planner.aggregates.having_refusals import refuse_aggregate, refuse_descending_percentile
 from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import ComputedName, SqlType
@@ -103,7 +103,7 @@ def compare_pick(node: exp.Expr, operator: str, threshold: exp.Expr, within: Gro
             position=find_position(_strip_filter(node) if contains_aggregate(threshold) else threshold),
         ) from None
     if constant is None:
-        return FAILS
+        return UNKNOWN
     picked = _read_pick(read_call(node, within), within)
     if operator == "=":
         return Conjunction(tuple(_compare_one(picked, side, constant, threshold) for side in (">=", "<=")))

@@ -23,7 +23,7 @@ from planner.aggregates.arithmetic import (
     refuse_nonlinear,
 )
 from planner.aggregates.cell_windows import reads_groups
-from planner.aggregates.comparison import FAILS, Comparison, Conjunction, Disjunction, Having
+from planner.aggregates.comparison import UNKNOWN, Comparison, Conjunction, Disjunction, Having
 from planner.aggregates.computed_measure import find_least_value
 from planner.aggregates.having_refusals import write_parenthesised
 from planner.aggregates.key_thresholds import is_public
@@ -50,7 +50,7 @@ def compare_rounded(
     """Compare a rounded aggregate with a constant, by the edges of the steps that qualify. Raise KH204."""
     inner, threshold = read_linear(left.this, within), read_linear(right, within)
     if inner is None or threshold is None:
-        return FAILS
+        return UNKNOWN
     places = _read_places(left, within)
     own = threshold.key_numbers or inner.key_numbers
     if threshold.summands or own is not None or inner.null_value is not None or places is None:

@@ -151,7 +151,7 @@ def _list_leaves(
         case Conjunction(children) | Disjunction(children):
             for child in children:
                 yield from _list_leaves(child, is_complement=is_complement)
-        case _:
+        case Comparison() | SpreadComparison():
             yield formula, is_complement
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.aggregate import Call, GroupScope, contains_aggregate, read_call
-from planner.aggregates.comparison import FAILS, Conjunction, Disjunction, Having, SpreadComparison
+from planner.aggregates.comparison import UNKNOWN, Conjunction, Disjunction, Having, SpreadComparison
 from planner.aggregates.having_refusals import refuse_aggregate, refuse_variable_threshold, refuse_variance_argument
 from planner.aggregates.row_expression import RequiredValues, RowExpression, read_row_expression
 from planner.catalog.catalog import Column
@@ -114,7 +114,7 @@ def compare_variance(node: exp.Expr, operator: str, threshold: exp.Expr, within:
     assert read is not None
     at = _read_threshold(threshold, within)
     if at is None:
-        return FAILS
+        return UNKNOWN
     operator = operator if read.factor > 0 else FLIPPED_OPERATORS[operator]
     made = _make_comparison(read, operator, at / read.factor, within)
     if operator == "=":

@@ -151,8 +151,9 @@ def _ask_resolved(
     warnings += tuple(_warn_of_size(made, table, dict(catalog.sizes).get(table.name)))
     warnings += tuple(dict.fromkeys(one for leaf in list_leaves(embedded) for one in describe_lost_nulls(leaf)))
     warnings += tuple(
-        f"{name} is false for the values of {key} that have no threshold"
-        for name, places in zip(embedded.predicate_names, what.publicly_false_keys, strict=True)
+        f"{name} is {truth} for the values of {key} that have no threshold"
+        for truth, known in (("false", what.publicly_false_keys), ("NULL", what.publicly_null_keys))
+        for name, places in zip(embedded.predicate_names, known, strict=True)
         for key, _ in places
     )
     question = Question(
@@ -165,6 +166,8 @@ def _ask_resolved(
         predicates=made.predicates,
         predicate_names=embedded.predicate_names,
         publicly_false_keys=what.publicly_false_keys,
+        publicly_null_keys=what.publicly_null_keys,
+        null_predicates=what.null_predicates,
         ranked=ranked,
         accuracy=accuracy,
         warnings=warnings,

@@ -14,11 +14,20 @@ from itertools import compress
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
-from planner.aggregates.comparison import HOLDS, Comparison, Complement, Conjunction, Disjunction, Having
+from planner.aggregates.comparison import (
+    FAILS,
+    HOLDS,
+    Comparison,
+    Complement,
+    Conjunction,
+    Disjunction,
+    Having,
+    replace_unknown,
+)
 from planner.aggregates.computed_measure import Clips
 from planner.aggregates.having import read_having
 from planner.aggregates.having_refusals import refuse_aggregate, refuse_group_comparison
-from planner.aggregates.key_thresholds import drop_missing_thresholds, restrict_thresholds
+from planner.aggregates.key_thresholds import KeyPlaces, drop_missing_thresholds, restrict_thresholds
 from planner.aggregates.ranked_value import read_ranked_value
 from planner.aggregates.value_clips import describe_clips, find_clips, refuse_clips
 from planner.bind.bind_refusals import refuse_rows_in_having
@@ -44,8 +53,9 @@ from planner.values.expressions import uses_clock
 class QuestionParts:
     """The parts of a question: its groups, its rows, its formula and its predicates.
 
-    The formula decides which groups are rows of the answer. `publicly_false_keys` has, for each predicate and key
-    column, the indices of the key values for which a threshold is NULL, so that the predicate is false. A ranking,
+    The formula decides which groups are rows of the answer. `publicly_false_keys` and `publicly_null_keys` have, for
+    each predicate and key column, the indices of the key values for which it is false or NULL whatever the data, since
+    a threshold is NULL. `null_predicates` has True for each predicate that is NULL for every group. A ranking,
     `ranked`, is a comparison of its measure with 0. If the question `reads_clock`, it depends on the day. `clipped` has
     a sentence for each expression without a declared range: which of its values count unchanged.
     """
@@ -54,7 +64,9 @@ class QuestionParts:
     where: Condition
     formula: Having
     predicates: tuple[Having, ...]
-    publicly_false_keys: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
+    publicly_false_keys: tuple[tuple[KeyPlaces, ...], ...]
+    publicly_null_keys: tuple[tuple[KeyPlaces, ...], ...]
+    null_predicates: tuple[bool, ...]
     ranked: Comparison | None
     reads_clock: bool
     group: int | None
@@ -161,6 +173,7 @@ def _read_formulas(
     whole, (predicates, ranked) = values, _read_shown(embedded, read, given, values=values, clips=clips)
     formula, values = drop_missing_thresholds(_combine_formulas(embedded, formulas), whole)
     restricted = [restrict_thresholds(predicate, whole, values) for predicate in predicates]
+    shown = [replace_unknown(predicate, FAILS) for predicate, _, _ in restricted]
     first = next(iter(read.values()))
     selects = [leaf.tree for leaf in list_leaves(embedded)]
     shared = [condition for meaning, (_, condition) in first.rows.items() if meaning in common]
@@ -168,8 +181,13 @@ def _read_formulas(
         keys=KeySpace(columns=embedded.keys, values=tuple(values[key.name] for key in embedded.keys)),
         where=join_all([*shared, *_find_common_lists(read.values(), common)]),
         formula=formula,
-        predicates=tuple(predicate for predicate, _ in restricted),
-        publicly_false_keys=tuple(places for _, places in restricted),
+        predicates=tuple(shown),
+        publicly_false_keys=tuple(false_at for _, false_at, _ in restricted),
+        publicly_null_keys=tuple(null_at for _, _, null_at in restricted),
+        null_predicates=tuple(
+            one == FAILS and replace_unknown(predicate, HOLDS) == HOLDS
+            for one, (predicate, _, _) in zip(shown, restricted, strict=True)
+        ),
         ranked=ranked,
         reads_clock=any(uses_clock(tree) for leaf in list_leaves(embedded) for tree in leaf.trees),
         group=_find_key_position(selects[0]),
@@ -316,7 +334,10 @@ def _read_formula(
         clips=clips,
     )
     own = [node for meaning, (node, _) in leaf.rows.items() if meaning not in common]
-    formulas = [read_having(_filter_aggregates(part, own) if own else part, within) for part in leaf.having]
+    formulas = [
+        replace_unknown(read_having(_filter_aggregates(part, own) if own else part, within), FAILS)
+        for part in leaf.having
+    ]
     if len(formulas) == 1:
         return formulas[0]
     parts: list[Having] = []

@@ -69,7 +69,7 @@ def _edit_predicates(place: ParsedQuestion) -> Iterator[Edit]:
     """Yield edits that make every predicate its column, as a test: PostgreSQL names neither that nor a formula."""
     for shown in place.predicates:
         column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(name_predicate_column(shown.number))}"
-        yield Edit(place.tokens[shown.first].start, place.tokens[shown.past - 1].end, (f"({column} IS TRUE)",))
+        yield Edit(place.tokens[shown.first].start, place.tokens[shown.past - 1].end, (f"({column} = true)",))
 
 
 def _edit_ranking(place: ParsedQuestion) -> Iterator[Edit]:

@@ -135,6 +135,8 @@ class _Group:
             predicates=(),
             predicate_names=(),
             publicly_false_keys=(),
+            publicly_null_keys=(),
+            null_predicates=(),
             ranked=None,
         )
         return SharedLook(question, tuple(standing))

@@ -120,9 +120,7 @@ def _list_lines(question: Question) -> Iterator[str]:
     yield f"formula {_write_formula(question.formula)}"
     for predicate in question.predicates:
         yield f"predicate {_write_formula(predicate)}"
-    for number, false_at in enumerate(question.publicly_false_keys):
-        for key, places in false_at:
-            yield f"predicate {number} false by {keys[key]} at {','.join(map(str, places))}"
+    yield from _list_known_truths(question, keys)
     if question.ranked is not None:
         yield from _describe_ranking(question.ranked, keys)
     accuracy = question.accuracy
@@ -133,6 +131,17 @@ def _list_lines(question: Question) -> Iterator[str]:
         if known is not None:
             far, near = f"{known.far_keys} by {known.far_distance}", f"{known.near_keys} by {known.near_distance}"
             yield f"known f{index} far {far} near {near}"
+
+
+def _list_known_truths(question: Question, keys: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each place at which a predicate is false or NULL whatever the data."""
+    for truth, known in (("false", question.publicly_false_keys), ("null", question.publicly_null_keys)):
+        for number, found in enumerate(known):
+            for key, places in found:
+                yield f"predicate {number} {truth} by {keys[key]} at {','.join(map(str, places))}"
+    for number, is_null in enumerate(question.null_predicates):
+        if is_null:
+            yield f"predicate {number} null"
 
 
 def _describe_ranking(ranked: Ranked, keys: Mapping[str, str]) -> Iterator[str]:

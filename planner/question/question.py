@@ -367,6 +367,7 @@ class Question:
     `predicates` are formulas whose truth it shows for each returned key. `predicate_names` are the analyst's names for
     them, and not part of the question's meaning. `publicly_false_keys` has, for each predicate and by a key's name, the
     places of the key's values at which the predicate is false whatever the data, because its threshold is NULL there.
+    `publicly_null_keys` has those at which it is NULL. `null_predicates` says of each if it is NULL for every group.
 
     With `ranked` it returns the first few of the keys for which the formula holds, in order. With `as_of` it is a look
     at a standing question: rows that came later do not count. With `in_time`, rows do not count that came after the
@@ -388,6 +389,8 @@ class Question:
     predicates: tuple[Formula, ...] = ()
     predicate_names: tuple[str, ...] = ()
     publicly_false_keys: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = ()
+    publicly_null_keys: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = ()
+    null_predicates: tuple[bool, ...] = ()
     ranked: Ranked | None = None
     as_of: AsOf | None = None
     in_time: InTime | None = None

@@ -66,6 +66,10 @@ def _is_predicate(node: exp.Expr) -> bool:
         return all(_is_predicate(child) for child in inner.flatten())
     if isinstance(inner, exp.Not):
         return _is_predicate(inner.this)
+    if isinstance(inner, exp.Is | exp.NullSafeEQ | exp.NullSafeNEQ) and any(
+        map(reads_groups, inner.find_all(exp.Window))
+    ):
+        return False  # PostgreSQL reads IS around a predicate, which is NULL if a neighbour is missing
     if isinstance(inner, exp.Is | exp.EQ | exp.NEQ) and isinstance(strip_parentheses(inner.expression), exp.Boolean):
         return _is_predicate(inner.this)
     if isinstance(inner, exp.Is):

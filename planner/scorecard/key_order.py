@@ -2,7 +2,7 @@
 
     SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 40 ORDER BY day DESC, 1
 
-A key that is computed may be NULL.
+A key that is computed may be NULL, and so may a truth.
 """
 
 from dataclasses import dataclass
@@ -75,12 +75,14 @@ def _read_item(item: exp.Ordered, question: EmbeddedQuestion) -> SortedColumn | 
     node, descending = resolve_order_item(strip_parentheses(item.this), question.tree), bool(item.args.get("desc"))
     if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
         return None
+    is_astray = bool(item.args.get("nulls_first")) != descending
     formulas = [write_node(one.tree) for one in question.predicates]
     shown = question.shown_keys
     if (written := write_node(node)) in formulas:
         first = len(question.columns) - len(formulas)
         first += 0 if shown is None else len(shown.items) - len(question.keys)
-        return SortedColumn(first + formulas.index(written), is_number=False, descending=descending)
+        place = first + formulas.index(written)
+        return SortedColumn(place, is_number=False, descending=descending, has_unusual_nulls=is_astray)
     if (
         question.numbers is not None
         and contains_aggregate(node)
@@ -93,7 +95,6 @@ def _read_item(item: exp.Ordered, question: EmbeddedQuestion) -> SortedColumn | 
         known = write_identity(node, question.scope)
         for place, one in enumerate(shown.items):
             if (one.sql and known == one.text) or (not one.sql and one.name == called):
-                is_astray = bool(item.args.get("nulls_first")) != descending
                 is_whole = not one.sql and question.keys[one.key_places[0]].sql_type is SqlType.INTEGER
                 return SortedColumn(place, is_number=is_whole, descending=descending, has_unusual_nulls=is_astray)
     names = [key.name for key in question.keys]

@@ -40,7 +40,7 @@ class SelectList:
     items: tuple[_Show, ...]
 
     def show(self, key: Sequence[str | None]) -> list[Cell]:
-        """Return the row of one key. Keys are given as texts, truths as "true" or "false"."""
+        """Return the row of one key. Keys are given as texts, truths as "true", "false" or None."""
         return [item(key) for item in self.items]
 
 
@@ -222,7 +222,7 @@ def _show_nothing(_: Sequence[str | None]) -> Cell:
 
 
 def _read_truth_at(place: int) -> _Value:
-    return _Value("boolean", lambda key: key[place] == "true")
+    return _Value("boolean", lambda key: None if key[place] is None else key[place] == "true")
 
 
 def _read_text_at(place: int) -> _Value:

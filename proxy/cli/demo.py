@@ -349,9 +349,11 @@ class _Demonstration:
         self._console.print(f"{reserved} {self._describe_spent()}")
 
     def _compare_ranking(self, answer: Answer) -> None:
-        plan, keys = answer.plan, list(_list_written_keys(answer.plan))
+        plan = answer.plan
+        keys: list[tuple[str | None, ...]] = list(_list_written_keys(plan))
         (sizes,) = self._read_exact(plan)
-        returned = [int(sizes[keys.index(key[: len(keys[0])])]) for key in answer.keys.keys]
+        places = {key: place for place, key in enumerate(keys)}
+        returned = [int(sizes[places[key[: len(keys[0])]]]) for key in answer.keys.keys]
         first = sorted(map(int, sizes), reverse=True)[: len(returned)]
         found = sum(size >= first[-1] for size in returned)
         pairs = sum(later > size for place, size in enumerate(returned) for later in returned[place:])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mechanisms.side_by_side import count_threads, run_in_order
 
-Key: TypeAlias = tuple[str, ...]
+Key: TypeAlias = tuple[str | None, ...]
 Places: TypeAlias = npt.NDArray[np.uint32]
 
 FEWEST = 10_000
@@ -28,7 +28,7 @@ class KeyRows(Sequence[Key]):
 
     __slots__ = ("places", "texts")
 
-    def __init__(self, texts: tuple[tuple[str, ...], ...], places: tuple[Places, ...]) -> None:
+    def __init__(self, texts: tuple[tuple[str | None, ...], ...], places: tuple[Places, ...]) -> None:
         """Raise ValueError for columns of different lengths, and for places without a text."""
         if not texts or len(texts) != len(places) or len({one.size for one in places}) != 1:
             raise ValueError("keys have columns, all of one length")
@@ -82,7 +82,7 @@ class KeyRows(Sequence[Key]):
         return {"texts": texts, "places": places}
 
 
-def _pack_column(column: tuple[Sequence[str], Places]) -> tuple[list[str], str]:
+def _pack_column(column: tuple[Sequence[str | None], Places]) -> tuple[list[str | None], str]:
     known, at = column
     occurs = np.zeros(len(known), dtype=np.bool_)
     occurs[at] = True
@@ -92,7 +92,7 @@ def _pack_column(column: tuple[Sequence[str], Places]) -> tuple[list[str], str]:
     return texts, base64.b64encode(content).decode("ascii")
 
 
-def _list_texts(known: Sequence[str], places: Places) -> Iterator[str]:
+def _list_texts(known: Sequence[str | None], places: Places) -> Iterator[str | None]:
     for start in range(0, places.size, _AT_ONCE):
         yield from map(known.__getitem__, places[start : start + _AT_ONCE].tolist())
 

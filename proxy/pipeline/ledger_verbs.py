@@ -146,7 +146,7 @@ def answer_from_noise(service: Service, on_paths: QuestionOnPaths | None) -> Ans
 
 def _charge_reading(service: Service, on_paths: QuestionOnPaths, outcome: Outcome) -> Answer:
     claim = on_paths.reading_claim
-    released = KeySet.from_passed(claim.plan, outcome.passed, outcome.predicates)
+    released = KeySet.from_passed(claim.plan, outcome.passed, outcome.predicates, unknown=outcome.unknown)
     as_charged = _set_worst_case(claim.plan, claim.charge)
     try:
         reservation = service.ledger.charge_reading(
@@ -304,7 +304,7 @@ class RunResult:
         return RunResult(
             released=Denial()
             if outcome.denied
-            else KeySet.from_passed(plan, outcome.passed, outcome.predicates, ranking),
+            else KeySet.from_passed(plan, outcome.passed, outcome.predicates, ranking, unknown=outcome.unknown),
             spent=charging.find_run_loss(paid.claim, outcome, ranking),
             paths=reuse.list_paths_to_store(
                 plan, paid.on_paths, outcome, memory, is_drawn_at_once=paid.is_drawn_at_once

@@ -43,7 +43,7 @@ from proxy.pipeline.ranking import rank_without_data
 
 KEY_SET_FORMAT = 2  # of an answer's bytes in the ledger; 1, with a list for each key, is read as well
 PACKED_FORMAT = 3  # of the bytes of very many keys
-_TRUTHS = np.array(["false", "true"], dtype=object)  # as PostgreSQL prints them in full
+_TRUTHS = ("false", "true", None)  # as PostgreSQL prints them in full; the last is NULL
 _WORD = re.compile(r"[A-Za-z]+")
 
 
@@ -133,8 +133,8 @@ def read_ordered_question(
 class KeySet:
     """The only answer that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order.
 
-    Each row has a key, and then the truth values of the question's selected predicates. The rows of a ranking are in
-    ranking order, with the rank right after the key.
+    Each row has a key, and then the truth values of the question's selected predicates, None for NULL. The rows of a
+    ranking are in ranking order, with the rank right after the key.
     """
 
     columns: tuple[str, ...]
@@ -142,25 +142,35 @@ class KeySet:
 
     @staticmethod
     def from_passed(
-        plan: Plan, passed: Booleans, predicates: Sequence[Booleans] = (), ranking: Ranking | None = None
+        plan: Plan,
+        passed: Booleans,
+        predicates: Sequence[Booleans] = (),
+        ranking: Ranking | None = None,
+        *,
+        unknown: Sequence[Booleans] = (),
     ) -> "KeySet":
         """Return the key set of all keys for which `passed` is true.
 
         `passed` has a value per key of the plan's key space. `predicates` has an array of truth values for each
-        selected predicate. With a `ranking`, the keys are in ranking order.
+        selected predicate. If there is `unknown`, it has for each predicate the keys for which it is NULL. With a
+        `ranking`, the keys are in ranking order.
         """
         space = plan.question.keys
         where, places = (np.flatnonzero(passed), ()) if ranking is None else _list_ranked(plan, passed, ranking)
-        known = [_clear_publicly_false(plan, number, truth) for number, truth in enumerate(predicates)]
+        nulls = unknown or [np.zeros(passed.size, dtype=np.bool_)] * len(predicates)
+        known = [
+            _number_truths(plan, number, truth, null)
+            for number, (truth, null) in enumerate(zip(predicates, nulls, strict=True))
+        ]
         if len(where) >= FEWEST and space.columns and ranking is None:
             return KeySet._from_places(space, where, known)
-        truths = [_TRUTHS[truth[where].astype(np.int8)].tolist() for truth in known]
+        truths: list[list[str | None]] = [[_TRUTHS[number] for number in truth[where].tolist()] for truth in known]
         names = tuple(name_predicate_column(number) for number in range(len(truths)))
         if ranking is not None:
             truths.insert(0, list(map(str, places)))
             names = (RANK_COLUMN, *names)
         if not space.columns:
-            columns = [["true"] * len(where), *truths]
+            columns: list[list[str | None]] = [["true"] * len(where), *truths]
             return KeySet(columns=(WHOLE_TABLE, *names), keys=tuple(zip(*columns, strict=True)))
         texts = [np.array(format_values(values), dtype=object) for values in space.values]
         coordinates = np.unravel_index(where, space.shape)
@@ -168,8 +178,8 @@ class KeySet:
         return KeySet(columns=(*space.names, *names), keys=tuple(zip(*columns, *truths, strict=True)))
 
     @staticmethod
-    def _from_places(space: KeySpace, where: Integers, truths: Sequence[Booleans]) -> "KeySet":
-        texts = (*map(format_values, space.values), *(("false", "true") for _ in truths))
+    def _from_places(space: KeySpace, where: Integers, truths: Sequence[Integers]) -> "KeySet":
+        texts = (*map(format_values, space.values), *(_TRUTHS for _ in truths))
         places = (*np.unravel_index(where, space.shape), *(truth[where] for truth in truths))
         names = (*space.names, *(name_predicate_column(number) for number in range(len(truths))))
         return KeySet(columns=names, keys=KeyRows(texts, tuple(at.astype(np.uint32) for at in places)))
@@ -182,7 +192,7 @@ class KeySet:
         return KeySet.from_passed(plan, passed, predicates, rank_without_data(plan, passed))
 
     @property
-    def arrays(self) -> tuple[tuple[str, ...], ...]:
+    def arrays(self) -> tuple[tuple[str | None, ...], ...]:
         """The rows by column, one tuple for each column, as the shadow receives them."""
         if isinstance(self.keys, KeyRows):
             return self.keys.arrays
@@ -213,14 +223,18 @@ def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Intege
     return np.concatenate([ranking.ranked_keys, others]), places + [(ranked.limit or 0) + 1] * others.size
 
 
-def _clear_publicly_false(plan: Plan, number: int, truth: Booleans) -> Booleans:
-    """Return a predicate's truth values, set to false for each key where public values already make it false."""
-    space, false_at = plan.question.keys, plan.question.publicly_false_keys
-    if not false_at or not false_at[number]:
-        return truth
-    found = truth.reshape(space.shape).copy()
-    for key, places in false_at[number]:
-        found[(slice(None),) * space.names.index(key) + (list(places),)] = False
+def _number_truths(plan: Plan, number: int, truth: Booleans, null: Booleans) -> Integers:
+    """Return a predicate's truth values as indices into `_TRUTHS`.
+
+    The predicate is false for each key where public values already make it so, and NULL where they make it NULL.
+    """
+    space, question = plan.question.keys, plan.question
+    if question.null_predicates and question.null_predicates[number]:
+        return np.full(truth.size, 2, dtype=np.int64)
+    found = np.where(null, 2, truth).astype(np.int64).reshape(space.shape)
+    for known, said in ((question.publicly_false_keys, 0), (question.publicly_null_keys, 2)):
+        for key, places in known[number] if known else ():
+            found[(slice(None),) * space.names.index(key) + (list(places),)] = said
     return found.reshape(-1)
 
 

@@ -108,7 +108,7 @@ class _Measure:
     predicates: tuple[int, ...]
 
 
-def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int, most_columns: int) -> Scorecard:
+def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str | None]], *, most_rows: int, most_columns: int) -> Scorecard:
     """Return the scorecard of an answer: a grid for each measure, or a column for each if there is one key.
 
     Thresholds on one aggregate form one measure, whose level is the number of true ones. Every other predicate is a
@@ -193,7 +193,7 @@ def _list_predicate_measures(plan: Plan) -> Iterator[_Measure]:
             yield _Measure(Scale(title, ("no", "yes"), ("false", said[number])), (number,))
 
 
-def _find_levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure, ...]) -> Levels:
+def _find_levels(plan: Plan, keys: Sequence[Sequence[str | None]], measures: tuple[_Measure, ...]) -> Levels:
     """Return an array of levels, by measure and key of the key space: `ABSENT` for a key that is not in the answer."""
     space = plan.question.keys
     levels: Levels = np.full((len(measures), space.size), ABSENT, dtype=np.int32)

@@ -37,12 +37,20 @@ def label_keys(keys: KeySet, labels: KeyLabels, order: KeyOrder = ()) -> Labelle
     return LabelledKeys((*labels.names, *keys.columns[labels.keys :]), shown)
 
 
-def _make_sort_key(labels: KeyLabels, column: SortedColumn) -> Callable[[str | None], int | str]:
+def _make_sort_key(labels: KeyLabels, column: SortedColumn) -> Callable[[str | None], int | tuple[bool, int | str]]:
     """Return the function by which a column's texts are sorted."""
     ranks = labels.columns[column.place].ranks if column.place < len(labels.columns) else {}
     if ranks:
         return (ranks | ({None: -1} if column.has_unusual_nulls else {})).__getitem__
-    return (lambda text: int(text or 0)) if column.is_number else str
+    return _make_text_key(column)
+
+
+def _make_text_key(column: SortedColumn) -> Callable[[str | None], tuple[bool, int | str]]:
+    """Return the function by which texts are sorted, with NULL at PostgreSQL's place unless it is unusual."""
+    last = not column.has_unusual_nulls
+    if column.is_number:
+        return lambda text: ((text is None) is last, int(text or 0))
+    return lambda text: ((text is None) is last, text or "")
 
 
 def sort_keys(keys: KeySet, order: KeyOrder) -> KeySet:
@@ -70,8 +78,7 @@ def _rank(keys: KeySet, column: SortedColumn) -> Integers:
         numbers = {text: number for number, text in enumerate(texts)}
         places = np.array([numbers[cell] for cell in cells], dtype=np.uint32)
     ranks = np.empty(len(texts), dtype=np.int64)
-    ranks[sorted(range(len(texts)), key=(lambda at: int(texts[at])) if column.is_number else texts.__getitem__)] = (
-        np.arange(len(texts))
-    )
+    by = _make_text_key(column)
+    ranks[sorted(range(len(texts)), key=lambda at: by(texts[at]))] = np.arange(len(texts))
     found: Integers = ranks[places]
     return -found if column.descending else found

@@ -30,7 +30,7 @@ def asked(service: Service, sql: str, **settings: str) -> Asked:
     )
 
 
-def truth(service: Service, sql: str, **settings: str) -> list[tuple[str, ...]]:
+def truth(service: Service, sql: str, **settings: str) -> list[tuple[str | None, ...]]:
     """The keys that pass without noise, with their predicates; insists that another answer has a probability below
     1e-9."""
     return list(certain_answer(service, asked(service, sql, **settings)).keys)

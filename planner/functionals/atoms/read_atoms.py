@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, list_literals
-from planner.aggregates.comparison import Comparison, Complement, Conjunction, Disjunction, Having, SpreadComparison
+from planner.aggregates.comparison import (
+    Comparison,
+    Complement,
+    Conjunction,
+    Disjunction,
+    Having,
+    SpreadComparison,
+    Unknown,
+)
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
@@ -252,6 +260,8 @@ def _read_guarded(formula: Having, collected: FormulaCollector) -> GuardedFormul
             return GuardedAll(tuple(_read_guarded(child, collected) for child in children))
         case Disjunction(children):
             return GuardedAny(tuple(_read_guarded(child, collected) for child in children))
+        case Unknown():
+            return GuardedAny(())
         case Complement(inner):
             before = dict(collected.comparisons)
             made = complement(_read_guarded(inner, collected))

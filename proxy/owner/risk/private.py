@@ -61,6 +61,8 @@ class OwnerSource:
             predicates=(),
             predicate_names=(),
             publicly_false_keys=(),
+            publicly_null_keys=(),
+            null_predicates=(),
             ranked=None,
         )
         rewritten = rewrite(asked, dialect=self.source.dialect)

@@ -34,13 +34,15 @@ def planned(sql: str, *, tolerance: str = "10%") -> Plan:
     return plan_question(asked(sql, tolerance=tolerance), dialect=DUCKDB)
 
 
-def rows(plan_: Plan, truths: Sequence[tuple[bool, ...]]) -> list[tuple[str, ...]]:
+def rows(plan_: Plan, truths: Sequence[tuple[bool, ...]]) -> list[tuple[str | None, ...]]:
     """An answer with these truths of the keys, in the key space's order."""
     keys = KeySet.make_constant(replace(plan_, question=replace(plan_.question, predicates=()))).keys
     return [(*key, *("true" if one else "false" for one in each)) for key, each in zip(keys, truths, strict=True)]
 
 
-def drawn(plan_: Plan, keys: Sequence[tuple[str, ...]], *, most_rows: int = 100, most_columns: int = 100) -> Scorecard:
+def drawn(
+    plan_: Plan, keys: Sequence[tuple[str | None, ...]], *, most_rows: int = 100, most_columns: int = 100
+) -> Scorecard:
     return draw_scorecard(plan_, keys, most_rows=most_rows, most_columns=most_columns)
 
 
