@@ -62,7 +62,8 @@ class TakenCells:
     Of the axes `whole` they are all values, of the others the key's own. On `axis`, if there is one, a key at place p
     takes the places `taken[p]`. A key that takes none has no value of the reading, or reads the constant `otherwise` in
     place of the sum and its factor. With `most` each cell counts `most // len(taken[p])` times: a mean of fewer cells
-    weighs each more. With `extreme` 1 or -1 the cells are not added up, but the largest or least of them is read.
+    weighs each more. With `extreme` 1 or -1 the cells are not added up, but the largest or least of them is read. A
+    literal is NULL for a key that has no value of its reading, or false if the reading `fails` there.
     """
 
     whole: tuple[int, ...] = ()
@@ -71,6 +72,7 @@ class TakenCells:
     most: int = 0
     otherwise: int | None = None
     extreme: int = 0
+    fails: bool = False
 
     def has_value(self, place: int) -> bool:
         """Return True if a key at a place of the axis has cells, or reads a constant."""

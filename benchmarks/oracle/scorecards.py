@@ -9,7 +9,7 @@ leave rows of, all that have some among them.
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -231,7 +231,7 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
     try:
         asking = classify(card.sql, CATALOG)
         assert isinstance(asking, Asking)
-        questions = [_ask(asking, place) for place in range(len(asking.questions))]
+        questions = [ask_exactly(asking, place) for place in range(len(asking.questions))]
     except KeyholeError as error:
         if error.code in ("KH900", "KH100", "KH106"):
             raise
@@ -255,7 +255,7 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
     for source in engines.sources:
         for form in ("as typed", "minimised"):
             relations = [_release(question, source, engines, form=form) for question in questions]
-            found, described = _run_around(asking, relations, engines)
+            found, described = run_around(asking, relations, engines)
             if described != columns:
                 return f"{source.dialect.name}, {form}: columns {described}, not {columns}"
             if (found if card.ordered or card.around else Counter(found)) != (
@@ -265,7 +265,8 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
     return None
 
 
-def _ask(asking: Asking, place: int) -> Question:
+def ask_exactly(asking: Asking, place: int) -> Question:
+    """Return a question of a statement, without tolerances and added counts. Raise what binding raises."""
     wanted = read_accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
     return bind_question(asking.questions[place], CATALOG, accuracy=wanted, parameters={}, today=TODAY)
 
@@ -288,9 +289,10 @@ def _release(question: Question, source: Source, engines: Engines, *, form: str)
     return list(zip(*rows, strict=True)) if rows else [()] * (len(space.names) + len(truths))
 
 
-def _run_around(
-    asking: Asking, relations: list[list[tuple[str, ...]]], engines: Engines
+def run_around(
+    asking: Asking, relations: Sequence[Sequence[tuple[str | None, ...]]], engines: Engines
 ) -> tuple[list[tuple[Any, ...]], list[tuple[str, int]]]:
+    """Return the rows of a statement around answers, and the names and types of their columns."""
     outer = write_outer_sql(asking, first_parameter=1)
     arrays = {array.number: write_array_literal(relations[array.embedded][array.column]) for array in outer.arrays}
     sql = re.sub(r"\$(\d+)::text\[\]", lambda found: f"{arrays[int(found[1])]}::text[]", outer.sql)

@@ -268,11 +268,8 @@ def judge_cells(
 
 
 def _decide(question: Question, source: Source, engines: Engines) -> set[Key]:
-    sums, common = list_cell_sums(question)
-    relation = engines.relations[source.dialect.name]
-    there = replace(question, table=replace(question.table, relation=relation), functionals=sums)
-    rewritten = rewrite(there, dialect=source.dialect)
-    values = source.read_aggregates(rewritten, question.keys, functionals=len(sums), timeout_ms=60_000).values
+    _, common = list_cell_sums(question)
+    values = compute_cell_sums(question, source, engines)
     keys = question.keys.size
     compares_means = any(one.pair for one in question.functionals)
 
@@ -285,6 +282,15 @@ def _decide(question: Question, source: Source, engines: Engines) -> set[Key]:
 
     held = evaluate_formula(question.formula, test_literal, keys=keys)
     return {question.keys.get_key(place) for place, truth in enumerate(held) if truth}
+
+
+def compute_cell_sums(question: Question, source: Source, engines: Engines) -> Integers:
+    """Return the exact sums of all cells that a question's functionals are read off."""
+    sums, _ = list_cell_sums(question)
+    relation = engines.relations[source.dialect.name]
+    there = replace(question, table=replace(question.table, relation=relation), functionals=sums)
+    rewritten = rewrite(there, dialect=source.dialect)
+    return source.read_aggregates(rewritten, question.keys, functionals=len(sums), timeout_ms=60_000).values
 
 
 def _check_reach(common: CommonSums, sums: Integers) -> None:

@@ -84,7 +84,7 @@ def find_unknown(
         test_literal: the truth of a literal for each key, false where it is NULL.
     """
     mentioned = {cut.functional for one in formulas for cut in list_literals(one)}
-    lacking = {one: ~_find_readable(common, one) for one in mentioned}
+    lacking = {one: _find_lacking(common, one) for one in mentioned}
     if not any(np.any(one) for one in lacking.values()):
         return ()
 
@@ -97,10 +97,13 @@ def find_unknown(
     )
 
 
-def _find_readable(common: CommonSums, functional: int) -> Booleans:
-    """Return True for the keys that have every cell of a functional's reading. No sum is read."""
-    calendars, seen = _weigh_places(_zip_parts(common, functional), common.shape)
-    return _spread_over_keys(common, calendars, dict.fromkeys(seen, 1)) > 0
+def _find_lacking(common: CommonSums, functional: int) -> Booleans:
+    """Return True for the keys for which literals of a functional are NULL. No sum is read."""
+    parts = _zip_parts(common, functional)
+    calendars, seen = _weigh_places(parts, common.shape)
+    if any(where.fails for _, where in parts):
+        return np.zeros(math.prod(common.shape), dtype=np.bool_)
+    return _spread_over_keys(common, calendars, dict.fromkeys(seen, 1)) == 0
 
 
 def _spread_over_keys(common: CommonSums, calendars: Sequence[int], numbers: Mapping[tuple[int, ...], int]) -> Integers:

@@ -12,6 +12,7 @@ from planner.aggregates.row_expression import Arithmetic, RequiredValues, RowExp
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
+from planner.groups.inhabited.key_values import list_inhabited
 from planner.parser.lexer import spell_name
 from planner.parser.tree import contains_type, find_position, find_start, strip_parentheses, write_node
 from planner.predicates.computed import ratios
@@ -22,6 +23,7 @@ from planner.predicates.condition import read_row_condition
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import ALWAYS, Condition, find_fixed_columns, join_all
 from planner.question.condition_text import write_canonical
+from planner.question.disjoint import ConditionRows
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
 from planner.scope.name_resolution import Scope, find_column
@@ -98,6 +100,24 @@ class Call:
     node: exp.Expr
     condition: Condition
     suffix: str
+
+
+def sums_no_rows(found: Aggregate, within: GroupScope) -> bool:
+    """Return True for a sum that is NULL whatever the data, since no row of any group satisfies its conditions.
+
+    A count of no rows is 0.
+    """
+    return found.measure is Measure.TOTAL and all(_reads_no_rows(part.condition, within) for part in found.parts)
+
+
+def _reads_no_rows(condition: Condition, within: GroupScope) -> bool:
+    told = [*within.where.list_conjuncts(), *condition.list_conjuncts()]
+    if condition == ALWAYS:
+        return False
+    if ConditionRows.from_condition(join_all(told)).are_none:
+        return True
+    values, table = dict(within.values), within.scope.table
+    return any(not list_inhabited(key, values[key.name], told, table) for key in within.keys if values.get(key.name))
 
 
 AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)

@@ -14,6 +14,7 @@ from planner.aggregates.aggregate import (
     contains_aggregate,
     identify_sum,
     read_aggregate,
+    sums_no_rows,
 )
 from planner.aggregates.cell_windows import (
     find_default,
@@ -536,8 +537,10 @@ def _read_coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
     plain = all(not found.divisor for found, _ in inner.summands) and not inner.constant
     if plain and missing == 0 and len(inner.summands) == 1:
         ((found, coefficient),) = inner.summands
-        text = f"coalesce({found.text}, 0)"
-        return replace(inner, summands=((replace(found, values=(), text=text), coefficient),))
+        zero = replace(found, values=(), text=f"coalesce({found.text}, 0)")
+        if found.cells != OWN_GROUP_ALONE and sums_no_rows(found, within):
+            zero = replace(zero, cells=replace(found.cells, default=Fraction(0)))
+        return replace(inner, summands=((zero, coefficient),))
     return replace(inner, null_value=missing)
 
 

@@ -7,7 +7,7 @@ from math import prod
 
 from sqlglot import exp
 
-from planner.aggregates.aggregate import Aggregate, GroupScope, contains_aggregate
+from planner.aggregates.aggregate import Aggregate, GroupScope, contains_aggregate, sums_no_rows
 from planner.aggregates.arithmetic import (
     UNIT_MEASURES,
     Linear,
@@ -208,7 +208,7 @@ def _compare_specially(
         means = _compare_means(difference.summands, operator, threshold, node, at, within)
         if means is not None:
             return means
-    return _compare_cells(difference, operator, threshold, scale, own, node, at)
+    return _compare_cells(difference, operator, threshold, scale, own, node, at, within)
 
 
 def _compare_cells(
@@ -219,6 +219,7 @@ def _compare_cells(
     own: KeyNumbers | None,
     node: exp.Expr,
     at: int | None,
+    within: GroupScope,
 ) -> Having | None:
     """Compare sums of other groups, beside a group's own, with a constant. None without other groups. Raise KH204."""
     summands = difference.summands
@@ -246,6 +247,8 @@ def _compare_cells(
         )
     if _lack_cells([found.cells for found, _ in summands]):
         return UNKNOWN
+    if value is None and any(found.cells.default is None and sums_no_rows(found, within) for found in others):
+        return UNKNOWN
     left = Linear(summands, Fraction(0), difference.arithmetic).text
     first = next((found for found, _ in summands if found.cells == OWN_GROUP_ALONE), summands[0][0])
     return Comparison(
@@ -263,7 +266,14 @@ def _compare_cells(
         slack=Slack.THRESHOLD,
         position=at,
         cell_sums=tuple(
-            CellSum(found.text, found.measure, found.parts, found.cells, coefficient) for found, coefficient in summands
+            CellSum(
+                found.text,
+                found.measure,
+                found.parts,
+                replace(found.cells, fails=True) if value is not None and found.cells.lacking else found.cells,
+                coefficient,
+            )
+            for found, coefficient in summands
         ),
     )
 

@@ -240,7 +240,9 @@ def _list_warnings(
     if made.predicates:
         every = made.formula == TRUE and ranked is None
         rows = f"every value of {space.description} is a row, with rows of data or without" if every else ""
-        yield "; ".join(filter(None, (rows, "a predicate over no values, which is NULL in SQL, is false")))
+        lacks = any(read.cells.lacking for one in made.functionals for read in one.cell_reads)
+        null = "where a neighbour is missing, a comparison is NULL as in SQL" if lacks else ""
+        yield "; ".join(filter(None, (rows, "a predicate over no values, which is NULL in SQL, is false", null)))
     if reads_clock:
         yield f"current_date and now() stand for {given.today.isoformat()} 00:00"
     if space.size == 0:

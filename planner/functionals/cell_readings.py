@@ -24,6 +24,8 @@ _MOST_KINDS = 1 << 12  # of groups that are looked through: of more, the mechani
 
 GROUPS_COUNTED = "windows run over every listed group: one without rows counts as 0, where PostgreSQL leaves it out"
 """The warning of a comparison with other groups."""
+SUMS_COUNTED = "a sum of other groups over no values counts as 0, where PostgreSQL has NULL"
+"""The warning of a comparison with a sum of other groups."""
 
 
 def read_functional(comparison: Comparison, *, table: Table, where: Condition) -> tuple[Functional, Fraction]:
@@ -157,4 +159,5 @@ def _axes(read: CellRead, keys: KeySpace) -> TakenCells:
         most=cells.most,
         otherwise=read.otherwise,
         extreme=cells.extreme,
+        fails=cells.fails,
     )

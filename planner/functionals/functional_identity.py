@@ -41,6 +41,7 @@ def _identify_reading(read: CellRead) -> str:
     taken = sha256(repr(where.taken).encode()).hexdigest() if where.taken else ""
     cells = f"{where.whole!r} {where.key!r} {taken} {where.most}{f' {where.extreme:+}' if where.extreme else ''}"
     otherwise = "" if read.otherwise is None else f" or {read.otherwise}"
+    otherwise += " or fails" if where.fails else ""
     return f"{read.times} in {cells}{otherwise} of ({identify_sum(read.summed)})"
 
 

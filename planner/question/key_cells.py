@@ -12,7 +12,7 @@ class KeyCells:
     whose value of it has index p reads the groups whose values have the indices `taken[p]`. If it reads none, the
     aggregate has the value `default`, in its unit, or no value to compare. With `most` the aggregate is a mean: each
     group that is read counts `most // len(taken[p])` times. With `extreme` 1 or -1 it is the largest or least of the
-    groups' values.
+    groups' values. A comparison without a value is NULL, or false if it `fails` instead.
     """
 
     whole: tuple[str, ...] = ()
@@ -21,6 +21,7 @@ class KeyCells:
     most: int = 0
     default: Fraction | None = None
     extreme: int = 0
+    fails: bool = False
 
     def list_weights(self) -> tuple[int, ...]:
         """Return by value of `key`, as indices, how often each group counts that is read for it (0: not read)."""

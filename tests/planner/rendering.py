@@ -45,7 +45,11 @@ def question_text(question: Question) -> str:
         scaled = _scaled(functional)
         clipped = "" if functional.unit_range is None else f" in {functional.unit_range[0]}..{functional.unit_range[1]}"
         functionals.append(f"{functional.name}{scaled} delta {functional.sensitivity}{clipped}")
-    shown = "".join(f" show {formula_text(predicate)}" for predicate in question.predicates)
+    nulls = question.null_predicates or (False,) * len(question.predicates)
+    shown = "".join(
+        f" show {'null' if is_null else formula_text(one)}"
+        for one, is_null in zip(question.predicates, nulls, strict=True)
+    )
     ranked = "" if question.ranked is None else _ranked(question.ranked)
     return f"[{keys}]{where} {formula_text(question.formula)}{shown}{ranked}; " + "; ".join(functionals)
 

@@ -692,3 +692,43 @@ SELECT month FROM sales GROUP BY 1.5 HAVING count(*) > 0.1 * (SELECT count(*) FR
 
 SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY 1.5) q WHERE n > b
 --> KH101 count(*)
+
+-- NULL where a neighbour is missing, beside NULL, and for a sum over rows that there cannot be.
+SELECT month, n > b AS up FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q
+--> [month 13] true show f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month, coalesce(NOT (n > b), true) AS calm FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q
+--> [month 13] true show f0 <= 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month, (n > b) IS NULL AS first FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q
+--> [month 13] true show f0 > 0 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT month, (n > b) IS FALSE AND n > 5000 AS calm FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q
+--> [month 13] true show f0 > 0 ~1200 show f1 > 5000 ~500; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100; count(*) delta 100 in 0..100
+
+SELECT month, n IS DISTINCT FROM b AS moved FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q
+--> KH101 count(*)
+
+SELECT month, count(*) > lag(count(*), 20) OVER (ORDER BY month) AS up FROM sales GROUP BY month
+--> [month 13] true show null;
+
+SELECT month, coalesce(count(*) - lag(count(*)) OVER (ORDER BY month), 0) > 500 AS up FROM sales GROUP BY month
+--> [month 13] true show f0 > 500 ~1200; count(*) - lag(count(*)) OVER (ORDER BY month) {} delta 100
+
+SELECT country, coalesce(sum(amount) > NULL, true) AS big, count(*) NOT BETWEEN NULL AND 100 AS odd FROM sales GROUP BY country
+--> [country 4] true show null show f0 > 100 ~10; count(*) delta 100 in 0..100
+
+SELECT country, (count(*) > NULL) IS NULL AS big, (sum(amount) > NULL) IS NOT NULL AS known FROM sales GROUP BY country
+--> [country 4] true show null show null;
+
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > 0.1 * (SELECT sum(amount) FROM sales WHERE quantity > 5 AND quantity < 3)
+--> [country 4] false;
+
+SELECT country, sum(amount) > 0.1 * (SELECT sum(amount) FROM sales WHERE country = 'Atlantis') AS big FROM sales GROUP BY country
+--> [country 4] true show null;
+
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > (SELECT coalesce(sum(amount), 0) FROM sales WHERE country = 'Atlantis')
+--> [country 4] f0 > 0 ~5100000; sum(amount) - coalesce(sum(sum(amount) FILTER(WHERE (country = 'Atlantis'))) OVER (), 0) {} delta 150000
+
+SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT count(*) FROM sales WHERE country = 'Atlantis') + 500
+--> [country 4] f0 > 500 ~3400; count(*) - sum(count(*) FILTER(WHERE (country = 'Atlantis'))) OVER () {} delta 100

@@ -10,7 +10,7 @@ from planner.errors import KeyholeError
 from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.atoms.find_tolerance import find_tolerance
 from planner.functionals.atoms.group_means import read_group_means
-from planner.functionals.cell_readings import GROUPS_COUNTED, list_steps, read_functional
+from planner.functionals.cell_readings import GROUPS_COUNTED, SUMS_COUNTED, list_steps, read_functional
 from planner.functionals.functional import find_grid, make_functional, make_literals
 from planner.functionals.functional_identity import identify_functional
 from planner.functionals.guard_remedy import WORTH, Remedy, find_remedy
@@ -21,6 +21,7 @@ from planner.functionals.row_range import find_row_range, find_row_range_without
 from planner.functionals.settled import settle, settle_beside, warn_of_settled
 from planner.question.condition import ALWAYS
 from planner.question.condition_text import write_canonical
+from planner.question.key_cells import OWN_GROUP_ALONE
 from planner.question.question import Functional, Measure
 from planner.values.decimals import convert_to_decimal
 
@@ -106,6 +107,8 @@ def _read_cells(comparison: Comparison, collected: FormulaCollector) -> Guarded:
         raise KeyholeError("KH208", f"the threshold of {comparison.text} is out of range", position=comparison.position)
     collected.comparisons.setdefault(comparison.text, (comparison, index, size, formula))
     collected.warn(GROUPS_COUNTED)
+    if any(one.measure is Measure.TOTAL and one.cells != OWN_GROUP_ALONE for one in comparison.cell_sums):
+        collected.warn(SUMS_COUNTED)
     return Guarded(
         formula, (), comparison.text, comparison.position, source=ComparisonPlace.from_comparison(comparison)
     )

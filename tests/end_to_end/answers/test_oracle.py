@@ -11,6 +11,7 @@ from benchmarks.oracle.rankings import draw_ranking, judge_ranking
 from benchmarks.oracle.scorecards import draw_scorecard, judge_scorecard
 from benchmarks.oracle.self_joins import draw_self_join, judge_self_join
 from benchmarks.oracle.statements import draw_statement
+from benchmarks.oracle.window_scorecards import draw_window_scorecard, judge_window_scorecard
 from benchmarks.oracle.windows import Asked, Disagreed, judge_window, window_statement
 from benchmarks.oracle.worlds import TABLES, Engines, draw_rows, open_engines
 from tests.effort import rounds
@@ -87,6 +88,22 @@ def test_readings_of_cells_say_what_postgresql_says(judges: Engines) -> None:
     statements = rounds(113, quick=45)
     tally = judge_drawn(judges, window_statement, judge_window, statements=statements, seed=20261130)
     assert tally.judged >= 0.8 * WORLDS * statements, tally
+
+
+def test_predicates_about_other_groups_are_null_where_postgresql_says_so(judges: Engines) -> None:
+    """400 random select lists over windows of groups, ten at quick, with the text around their predicates.
+
+    NULL is not false, and nothing is NULL but where a neighbour is missing. Without noise or tolerance, so a false
+    alarm is impossible.
+    """
+    cards, tally, drawn = rounds(50, quick=10), Tally(), random.Random(20261203)
+    for _ in range(WORLDS):
+        judges.load(draw_rows(drawn))
+        for _ in range(cards):
+            card = draw_window_scorecard(drawn)
+            assert judge_window_scorecard(card, judges, tally) is None, card.sql
+    assert tally.judged >= 0.7 * WORLDS * cards, tally
+    assert not tally.meaningless, tally
 
 
 def test_joins_of_groups_with_other_groups_say_what_postgresql_says(judges: Engines) -> None:

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, evaluate_formula
+from mechanisms.formula import TRUE, AllOf, AnyOf, Booleans, Cut, Formula, Integers, evaluate_formula
 from mechanisms.keyhole.cell_readings import (
     bound_false_accept,
     bound_false_reject,
@@ -290,6 +290,23 @@ def test_the_first_month_has_no_difference_whatever_is_compared(name: str, risin
     passed = MECHANISMS[name].decide(made, sums, noise=SeededNoise(3)).passed.reshape(2000, 3)
     assert not passed[:, 0].any()
     assert passed[:, 1:].all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_predicate_is_null_where_a_cell_is_missing_and_nothing_else_decides_it(name: str) -> None:
+    """The first month lacks a difference. `NULL AND x` is NULL if x holds, `NULL OR x` if it does not."""
+    common = common_sums((3,), READINGS["a difference"][1], [(0, 1, OWN_CELL)])
+    rises, large = above(0, 0, 500), above(1, 50_000, 500)
+    task = replace(cell_task(common, TRUE), predicates=(rises, AllOf((rises, large)), AnyOf((rises, large)), large))
+    made = calibrate(name, task)
+    sums = np.zeros((1, 3), dtype=np.int64)
+    for first, null in ((100_000, (True, True, False, False)), (0, (True, False, True, False))):
+        sums = np.array([[first, 200_000, 100_000]], dtype=np.int64)
+        outcome = MECHANISMS[name].decide(made, sums, noise=SeededNoise(3))
+        assert [one.tolist() for one in outcome.unknown] == [[one, False, False] for one in null]
+        assert [one.tolist() for one in outcome.predicates[:1]] == [[False, True, False]]
+    alone = calibrate(name, replace(task, predicates=(large,)))
+    assert MECHANISMS[name].decide(alone, sums, noise=SeededNoise(3)).unknown == ()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -252,16 +252,19 @@ def test_the_mean_s_sensitivity_is_that_of_the_worst_key() -> None:
     assert max(moved) == functional.sensitivity == 200
 
 
-def test_a_predicate_is_false_where_its_threshold_is_null() -> None:
-    """It is another question than one with all its thresholds, and refused where it might be true all the same."""
+def test_a_predicate_is_false_or_null_where_its_threshold_is_null() -> None:
+    """It is NULL if no data could make it false. It is another question than one with all its thresholds, and refused
+    where it might be true all the same."""
     shown = _asked(f"SELECT v.room, count(*) <= max(r.capacity) AND count(*) >= 50 AS free {JOINED} GROUP BY v.room")
     assert shown.publicly_false_keys == ((("room", (2,)),),)
     assert "free is false for the values of room that have no threshold" in shown.warnings
     assert find_fingerprint(shown) != find_fingerprint(replace(shown, publicly_false_keys=((),)))
     within = _asked(f"SELECT v.room, count(*) > max(r.capacity) {JOINED} WHERE r.room = 'c' GROUP BY v.room")
-    assert (within.predicates, within.functionals) == ((FALSE,), ())
+    assert (within.predicates, within.functionals, within.null_predicates) == ((FALSE,), (), (True,))
+    assert find_fingerprint(within) != find_fingerprint(replace(within, null_predicates=(False,)))
     left = _asked(f"SELECT v.room, count(*) > r.capacity {JOINED} WHERE v.room <> 'a' GROUP BY v.room, r.capacity")
-    assert left.publicly_false_keys == ((("room", (1,)),),)
+    assert (left.publicly_false_keys, left.publicly_null_keys) == (((),), ((("room", (1,)),),))
+    assert find_fingerprint(left) != find_fingerprint(replace(left, publicly_null_keys=((),)))
     for formula in ("count(*) > max(r.capacity) OR count(*) > 300", "(count(*) > max(r.capacity)) IS NOT TRUE"):
         with pytest.raises(KeyholeError, match="KH208"):
             _asked(f"SELECT v.room, {formula} {JOINED} GROUP BY v.room")

@@ -189,7 +189,7 @@ def test_the_order_of_predicates_is_part_of_the_question() -> None:
         ("(BOOL_OR(quantity > 3) FILTER (WHERE gift))::int", ' AS "bool_or"'),
         ("CASE WHEN count(*) > 5 THEN true ELSE bool_or(quantity > 3) END", ' AS "bool_or"'),
         ("bool_or(quantity > 3) AS any", " AS any"),
-        ("bool_or(quantity > 3) AND count(*) > 5", " IS TRUE)"),
+        ("bool_or(quantity > 3) AND count(*) > 5", " = true)"),
     ],
 )
 def test_an_item_that_is_an_aggregate_of_truths_keeps_its_name(item: str, named: str) -> None:

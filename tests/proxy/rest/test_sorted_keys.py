@@ -13,7 +13,7 @@ from planner.scorecard.key_order import SortedColumn
 from proxy.cli import check as checking
 from proxy.open_policy.service import Service
 from proxy.pipeline.key_rows import KeyRows
-from proxy.pipeline.messages import KeySet
+from proxy.pipeline.messages import KeySet, from_bytes
 from proxy.rest.app import create_app
 from proxy.rest.sorted_keys import sort_keys
 from proxy.shadow.address import OWNER, ShadowAddress
@@ -142,3 +142,17 @@ def test_texts_and_numbers_are_sorted_as_by_postgresql(postgresql: psycopg.Curso
         expected = [tuple(row) for row in postgresql.fetchall()]
         for keys in (rows, tuple(rows)):
             assert list(sort_keys(KeySet(("k", "n"), keys), order).keys) == expected
+
+
+def test_a_truth_that_is_null_is_kept_and_sorted_as_postgresql_does() -> None:
+    """NULL is behind true unless the order says otherwise, also among keys that are packed."""
+    rows = (("a", None), ("b", "true"), ("c", "false"))
+    packed = KeyRows((("a", "b", "c"), ("false", "true", None)), tuple(map(np.uint32, ([0, 1, 2], [2, 1, 0]))))
+    for keys in (rows, packed):
+        kept = from_bytes(KeySet(columns=("ward", "up"), keys=keys).to_bytes())
+        assert isinstance(kept, KeySet)
+        for (descending, unusual), wanted in {
+            (False, False): "cba", (True, False): "abc", (False, True): "acb", (True, True): "bca"
+        }.items():  # fmt: skip
+            order = (SortedColumn(1, is_number=False, descending=descending, has_unusual_nulls=unusual),)
+            assert "".join(str(ward) for ward, _ in sort_keys(kept, order).keys) == wanted
