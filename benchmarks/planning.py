@@ -1,7 +1,7 @@
 """How long planning takes, without data: `python -m benchmarks.planning`.
 
 Typical questions are drawn from a seed, each with thresholds of its own, so that no plan is found ready made. Large
-ones have 64 literals and are planned as a tree. From the text to the plan: parse, minimise, calibrate, write the SQL.
+ones have 64 literals and are planned as a tree, or compare many means with one of all groups. From the text to the plan: parse, minimise, calibrate, write the SQL.
 Keys that are computed stand beside declared ones of their size.
 """
 
@@ -63,7 +63,7 @@ def draw_typical(count: int, *, seed: int) -> Iterator[str]:
 
 
 def make_large(shift: int) -> dict[str, str]:
-    """Formulas of 64 literals, by their shape."""
+    """Formulas of 64 literals, and of comparisons with other groups, by their shape."""
     numbers = range(1, 33)
 
     def count(n: int) -> str:
@@ -79,6 +79,9 @@ def make_large(shift: int) -> dict[str, str]:
         ),
         "33 aggregates, one of them in every term": " OR ".join(
             f"({count(n)} AND sum(amount) > {1000 * n})" for n in numbers
+        ),
+        "16 means beside the mean of all groups": " AND ".join(
+            f"avg(amount) > {100 + n}.{shift} / 100 * (SELECT avg(amount) FROM sales) - {n}" for n in range(16)
         ),
     }
     return {

@@ -32,6 +32,8 @@ _WIDE = 0.05  # a rate at which noise is nearly continuous
 _NEAR = 1.003  # what rates may be above the least
 _REMEDY = "Widen the tolerance of the mean, or demand more rows by a count beside it."  # it is not sought by trying
 _MOST_TRIED = 40  # rates; four are tried as a rule
+_LEAST_BOUND = 1e-300  # whose logarithm is finite
+_HALVED = 5  # of so many numbers tried in a search, one lies in the middle
 _MOST_STEPS = 1 << 40  # of a tolerance and both means: floats then round far less than a step
 
 
@@ -84,15 +86,25 @@ class PairNoises:
             pair=self.pair,
             counted=(self.places[1], self.places[3]),
         )
-        error = _find_least_number(lambda one: _bound_other_error(bare, one) <= _OTHER_SHARE * min(fnr, fpr))
+        error = _find_least_number(lambda one: _bound_other_error(bare, one), _OTHER_SHARE * min(fnr, fpr), near=tolerance // 4)
         test = replace(bare, other_error=error)
-        room = _find_least_number(lambda margin: bound_error(test, margin) <= fnr)
+        room = _find_least_number(lambda margin: bound_error(test, margin), fnr, near=tolerance // 2)
         return replace(test, shift=error + room + 1)
 
     def find_tolerance(self, rates: Mapping[int, Fraction], most: int, fnr: float, fpr: float) -> int:
         """Return the least tolerance that the test at given rates keeps, in steps. It is meant for up to `most`."""
         test = self.make_test(rates, most, fnr, fpr)
-        return test.shift + test.other_error + 1 + _find_least_number(lambda margin: bound_error(test, margin) <= fpr)
+        room = _find_least_number(lambda margin: bound_error(test, margin), fpr, near=most // 2)
+        return test.shift + test.other_error + 1 + room
+
+    def meets(self, rates: Mapping[int, Fraction], tolerance: int, fnr: float, fpr: float) -> bool:
+        """Return True if the test at given rates keeps its error rates beyond a tolerance."""
+        if not all(rates[place] for place in self.places):
+            return False
+        try:
+            return self.find_tolerance(rates, tolerance, fnr, fpr) <= tolerance
+        except Unachievable:
+            return False
 
 
 @lru_cache(maxsize=64)
@@ -203,18 +215,43 @@ def _take_rows(kind: tuple[CellNoise, ...], counted: int) -> Noises:
     )
 
 
-def _find_least_number(holds: Callable[[int], bool]) -> int:
-    """Return the least number of at least 0 from which on a condition holds."""
-    low, high = -1, 1
-    while not holds(high):
+def _find_least_number(bound: Callable[[int], float], share: float, *, near: int) -> int:
+    """Return the least number of at least 0 from which on a falling bound is at most a share.
+
+    Each value of the bound takes a thousandth of a second, so that the next number tried is where the logarithms of
+    the values around it would meet the share (regula falsi, of which the end that stays counts half: Illinois).
+
+    Parameters:
+        near: a guess.
+
+    Raises:
+        Unachievable: there is no such number below `_MOST_STEPS`.
+    """
+
+    def measure(number: int) -> float:
+        return math.log(max(bound(number), _LEAST_BOUND) / share)
+
+    low, above, high = -1, -math.log(share), max(1, near)
+    below = measure(high)
+    while below > 0.0:
         if high > _MOST_STEPS:
             raise Unachievable(
                 "the tolerances are too narrow for means that are read off several groups", remedy=_REMEDY
             )
-        low, high = high, 4 * high
+        low, above, high = high, below, 2 * high
+        below = measure(high)
+    last = tried = 0
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
+        tried += 1
+        part = above / (above - below) if tried % _HALVED else 0.5  # a jump would be approached slowly
+        middle = min(high - 1, max(low + 1, low + round(part * (high - low))))
+        found = measure(middle)
+        side = 1 if found > 0.0 else -1
+        if side > 0:
+            low, above, below = middle, found, below / 2.0 if side == last else below
+        else:
+            high, below, above = middle, found, above / 2.0 if side == last else above
+        last = side
     return high
 
 

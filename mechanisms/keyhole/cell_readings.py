@@ -100,10 +100,8 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
             fnr, fpr = shares.fnr[one] / candidates[one], shares.fpr[one] / candidates[one]
             for place, rate in _find_rates(weights[one], prices, near[one], fnr, fpr).items():
                 rates[place] = max(rates[place], rate)
-        for one in (one for one in list_mentioned_functionals(task) if one in pairs):
-            found = find_pair_rates(pairs[one], prices, near[one], shares.fnr[one], shares.fpr[one])
-            for place, rate in found.items():
-                rates[place] = max(rates[place], rate)
+        compared = {one: pairs[one] for one in list_mentioned_functionals(task) if one in pairs}
+        _raise_to_pairs(rates, compared, prices, near, shares)
         return _make_tests(task, rates, shares)
 
     # shares that are best for a sum of losses, and for the largest: readings may have all their sums in common, or none
@@ -122,6 +120,25 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
         assert refused is not None
         raise refused
     return min(found, key=lambda one: one.worst_case_epsilon)
+
+
+def _raise_to_pairs(
+    rates: list[Fraction],
+    compared: Mapping[int, PairNoises],
+    prices: tuple[float, ...],
+    near: Sequence[int],
+    shares: Shares,
+) -> None:
+    """Raise the rates of sums until they suffice for every comparison of means, the narrowest first.
+
+    Comparisons that differ in a factor alone need much the same rates. So most are only checked.
+    """
+    for one, pair in sorted(compared.items(), key=lambda item: near[item[0]]):
+        if pair.meets(dict(enumerate(rates)), near[one], shares.fnr[one], shares.fpr[one]):
+            continue
+        found = find_pair_rates(pair, prices, near[one], shares.fnr[one], shares.fpr[one])
+        for place, rate in found.items():
+            rates[place] = max(rates[place], rate)
 
 
 def calibrate_at_rates(calibration: Calibration, rates: Sequence[Fraction]) -> Calibration:

@@ -41,6 +41,7 @@ class WeightedNoise:
 Noises: TypeAlias = tuple[WeightedNoise, ...]
 
 
+@lru_cache(maxsize=1 << 12)
 def bound_upper_tail(noises: Noises, value: int) -> float:
     """Return an upper bound of `P(sum >= value)`.
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,6 +197,36 @@ def test_shares_are_kept_and_the_loss_is_that_of_every_sum(
     rates = list_sum_rates(made)
     losses = [rate * moved for rate, moved in zip(rates, common.sensitivities, strict=True)]
     assert compute_joint_loss(losses, common.exposures) <= Fraction(made.worst_case_epsilon)
+
+
+@pytest.mark.parametrize(("fnr", "fpr", "tolerance"), [(0.05, 0.1, 2_500), (0.2, 0.001, 40_000), (1e-6, 0.3, 9_000)])
+def test_no_shift_is_wider_than_its_rate_needs(fnr: float, fpr: float, tolerance: int) -> None:
+    """Searches end at the least number: with one less the bound is above its share."""
+    common = compare_means((2, 7), OWN_CELL, total(1), mean_pair(other_rows=ROWS * 7))
+    task = replace(cell_task(common, above(0, 0, tolerance)), fnr=fnr, fpr=fpr)
+    (test,) = calibrate("keyhole", task).tests
+    margin = test.shift - test.other_error - 1
+    assert bound_error(test, margin) <= test.fnr < bound_error(test, margin - 1)
+    assert test.other_error > 0
+
+
+def test_many_comparisons_that_differ_in_a_factor_need_the_rates_of_the_narrowest() -> None:
+    """Each of eight has a fourth of the rates of two, so all cost somewhat more, and far less than one by one."""
+    pairs = tuple(mean_pair(times=Fraction(100 + one, 100), other_rows=ROWS * 7) for one in range(8))
+    parts = [(0, 1, OWN_CELL), (1, 1, OWN_CELL), (0, 1, total(1)), (1, 1, total(1))]
+    common = replace(common_sums((2, 7), *(parts for _ in pairs), sensitivities=(REACH, 1)), means=pairs)
+    literals = tuple(above(place, 0, 2_500) for place in range(8))
+    made = calibrate("keyhole", cell_task(common, AllOf(literals)))
+    two = calibrate("keyhole", cell_task(replace(common, **_keep(common, 2)), AllOf(literals[:2])))
+    assert two.worst_case_epsilon < made.worst_case_epsilon < 2 * two.worst_case_epsilon
+    assert made.fnr is not None
+    assert made.fpr is not None
+    assert made.fnr <= 0.05
+    assert made.fpr <= 0.1
+
+
+def _keep(common: CommonSums, many: int) -> dict[str, Any]:
+    return {name: getattr(common, name)[:many] for name in ("readings", "scales", "cells", "means")}
 
 
 def test_bounds_fall_with_the_margin() -> None:
