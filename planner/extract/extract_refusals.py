@@ -266,8 +266,8 @@ def refuse_threshold_from_rows(node: exp.Expr, *, hint: str, counts_units: bool)
         "a threshold that a subquery takes from other rows",
         detail="A privacy unit of several groups counts once in the total. In the sum over groups it counts in each."
         if counts_units
-        else "The total of all rows is as private as the total of a group. Write a public total in the place of the "
-        "subquery, such as last year's published one.",
+        else "A number of all rows is as private as one of a group. Write a public one in the place of the subquery, "
+        "such as last year's published one.",
         hint=hint,
         position=find_position(node),
     )

@@ -6,6 +6,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
+from planner.aggregates.order_statistics import is_pick
 from planner.bind.shown_expressions import check_beside_aggregates, check_shown
 from planner.catalog.catalog import Column, Derivation, Lookup, MergedKeys, ValueGroups
 from planner.errors import KeyholeError
@@ -439,14 +440,35 @@ PUBLIC_TOTAL = "1000000"  # in the place of a total that a hint cannot know: the
 
 
 def _choose_public_number(place: ParsedQuestion) -> str:
-    """Return a number that a subquery in HAVING may stand for: within the bounds of a mean that is compared with it."""
+    """Return a number that a subquery in HAVING may stand for.
+
+    It is within the bounds of a mean, median or extreme that is compared with it, and no total if it is none.
+    """
     having = place.select.args["having"]
     for comparison in having.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE):
         sides = strip_parentheses(comparison.this), strip_parentheses(comparison.expression)
-        if isinstance(sides[0], exp.Avg) != isinstance(sides[1], exp.Avg):
-            mean = next(side for side in sides if isinstance(side, exp.Avg))
-            return suggest_likely_threshold(mean, place.scope) or PUBLIC_TOTAL
+        own = [side for side in sides if not contains_type(side, exp.Query) and contains_aggregate(side)]
+        asked = [side for side in sides if contains_type(side, exp.Query)]
+        if len(own) != 1 or len(asked) != 1:
+            continue
+        picked = _find_picked(own[0])
+        if picked is not None:
+            return suggest_likely_threshold(exp.Avg(this=picked.copy()), place.scope) or PUBLIC_TOTAL
+        if not contains_type(asked[0], exp.Sum, exp.Count):
+            return suggest_likely_threshold(own[0], place.scope) or PUBLIC_TOTAL
+        shown = [item for query in asked[0].find_all(exp.Select) for item in query.expressions][:1]
+        if shown and _find_picked(shown[0].unalias()) is not None:
+            return suggest_likely_threshold(own[0], place.scope) or PUBLIC_TOTAL
     return PUBLIC_TOTAL
+
+
+def _find_picked(node: exp.Expr) -> exp.Expr | None:
+    """Return the column of which a mean, median, percentile or extreme is asked. Return None for other expressions."""
+    call = strip_parentheses(node)
+    if is_pick(call) and isinstance(call, exp.WithinGroup):
+        ordered = call.expression.expressions
+        return strip_parentheses(ordered[0].this) if len(ordered) == 1 else None
+    return strip_parentheses(call.this) if isinstance(call, exp.Avg | exp.Max | exp.Min | exp.Median) else None
 
 
 def write_units_of_groups(place: ParsedQuestion, inner: exp.Query) -> str | None:

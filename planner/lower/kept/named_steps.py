@@ -11,7 +11,6 @@ from dataclasses import replace
 from hashlib import sha256
 
 from planner.catalog.catalog import NamedStep
-from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.question.plan import KeptStep, Rewritten, Rollup
 
@@ -40,9 +39,6 @@ def define_steps(steps: Sequence[NamedStep], sql: str, *, dialect: Dialect) -> s
 
     Parameters:
         sql: a SELECT, or one behind a WITH clause that begins the text.
-
-    Raises:
-        KeyholeError: KH900 if it reads a step that is not among them.
     """
     needed = list_read_steps(steps, sql)
     if not needed:
@@ -118,10 +114,8 @@ def continue_definitions(sql: str) -> str:
 def list_read_steps(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
     """Return the steps that a statement reads, and those that these read, in their order.
 
-    Raise KH900 for unknown steps.
-
     A text constant that contains a step's name counts as a read of that step, so it may be defined needlessly: engines
-    write text constants too differently to recognise them.
+    write text constants too differently to recognise them. A name of no step is such a constant.
     """
     named = set(_NAMED.findall(sql))
     found: list[NamedStep] = []
@@ -129,7 +123,4 @@ def list_read_steps(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
         if step.name in named:
             named.update(_NAMED.findall(step.build))
             found.append(step)
-    missing = named - {step.name for step in found}
-    if missing:
-        raise KeyholeError("KH900", "the statement reads an undefined step")
     return found[::-1]

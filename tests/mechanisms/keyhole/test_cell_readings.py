@@ -295,7 +295,7 @@ def test_the_first_month_has_no_difference_whatever_is_compared(name: str, risin
 @pytest.mark.parametrize("name", NAMES)
 def test_a_predicate_is_null_where_a_cell_is_missing_and_nothing_else_decides_it(name: str) -> None:
     """The first month lacks a difference. `NULL AND x` is NULL if x holds, `NULL OR x` if it does not."""
-    common = common_sums((3,), READINGS["a difference"][1], [(0, 1, OWN_CELL)])
+    common = common_sums((3,), [(0, 1, OWN_CELL), (0, -1, lag(3))], [(0, 1, OWN_CELL)])
     rises, large = above(0, 0, 500), above(1, 50_000, 500)
     task = replace(cell_task(common, TRUE), predicates=(rises, AllOf((rises, large)), AnyOf((rises, large)), large))
     made = calibrate(name, task)

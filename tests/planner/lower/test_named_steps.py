@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import pytest
 
-from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -62,12 +61,12 @@ def test_a_statement_reads_steps_from_where_they_are_kept() -> None:
     assert [step.rows is not None for step in made.steps] == [True, False]
 
 
-def test_a_step_is_found_behind_apostrophes_and_one_that_nothing_defines_is_refused() -> None:
+def test_a_step_is_found_behind_apostrophes_and_the_name_of_none_is_a_text() -> None:
+    """An analyst's text may look like a step's name: WHERE note = 'keyhole_step_...'."""
     step = make_step("SELECT 1 AS x")
     told = f"/* a unit's */ -- a unit's\nSELECT \"it's\", 'it\\' FROM {step.name} /* it's */"
     assert define_steps([step], told, dialect=DUCKDB).count(step.name) == 2
-    with pytest.raises(KeyholeError, match="KH900"):
-        define_steps([], told, dialect=DUCKDB)
+    assert define_steps([], told, dialect=DUCKDB) == told
 
 
 @pytest.mark.parametrize("dialect", [DUCKDB, POSTGRES, SAIL], ids=lambda dialect: dialect.name)
