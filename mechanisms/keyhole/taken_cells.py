@@ -103,7 +103,7 @@ def _find_lacking(common: CommonSums, functional: int) -> Booleans:
     calendars, seen = _weigh_places(parts, common.shape)
     if any(where.fails for _, where in parts):
         return np.zeros(math.prod(common.shape), dtype=np.bool_)
-    return _spread_over_keys(common, calendars, dict.fromkeys(seen, 1)) == 0
+    return np.asarray(_spread_over_keys(common, calendars, dict.fromkeys(seen, 1)) == 0, dtype=np.bool_)
 
 
 def _spread_over_keys(common: CommonSums, calendars: Sequence[int], numbers: Mapping[tuple[int, ...], int]) -> Integers:

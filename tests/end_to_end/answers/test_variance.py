@@ -313,7 +313,7 @@ def test_the_true_keys_are_returned(house: House, having: str, wards: list[str])
     """Insists that any other answer has a probability below 1e-9, then asks through the endpoint."""
     sql = f"SELECT ward FROM stays GROUP BY ward HAVING {having}"
     settings = {"min_rows": "1000", "mechanism": "keyhole"}
-    assert sorted(ward for (ward,) in truth(house.service, sql, **settings)) == wards
+    assert sorted(str(ward) for (ward,) in truth(house.service, sql, **settings)) == wards
     with house.connect() as connection:
         for name, value in settings.items():
             connection.execute(f"SET keyhole.{name} = '{value}'".encode())

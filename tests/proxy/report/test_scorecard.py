@@ -69,7 +69,7 @@ def test_a_cell_has_the_level_of_its_group(two_keys: Plan, data: st.DataObject) 
     bands, both = drawn(two_keys, [answer[place] for place in sorted(here)]).grids
     listed = [answer[place][:2] for place in sorted(here)]
     assert bands.columns == tuple(dict.fromkeys(country for country, _ in listed))
-    assert bands.rows == tuple(sorted({month for _, month in listed}))  # most values go down
+    assert bands.rows == tuple(sorted({str(month) for _, month in listed}))  # most values go down
     for place, (country, month, *_) in enumerate(answer):
         if country not in bands.columns or month not in bands.rows:
             continue
@@ -214,7 +214,7 @@ class Read(HTMLParser):
             self.cells[-1] += data
 
 
-def hostile_answer() -> tuple[Plan, list[tuple[str, ...]]]:
+def hostile_answer() -> tuple[Plan, list[tuple[str | None, ...]]]:
     made = planned("SELECT country, month, count(*) > 1500, count(*) > 2500 FROM sales GROUP BY country, month")
     space = replace(made.question.keys, values=(HOSTILE, made.question.keys.values[1]))
     made = replace(made, question=replace(made.question, keys=space))

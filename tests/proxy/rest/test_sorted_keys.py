@@ -147,7 +147,10 @@ def test_texts_and_numbers_are_sorted_as_by_postgresql(postgresql: psycopg.Curso
 def test_a_truth_that_is_null_is_kept_and_sorted_as_postgresql_does() -> None:
     """NULL is behind true unless the order says otherwise, also among keys that are packed."""
     rows = (("a", None), ("b", "true"), ("c", "false"))
-    packed = KeyRows((("a", "b", "c"), ("false", "true", None)), tuple(map(np.uint32, ([0, 1, 2], [2, 1, 0]))))
+    packed = KeyRows(
+        (("a", "b", "c"), ("false", "true", None)),
+        (np.array([0, 1, 2], dtype=np.uint32), np.array([2, 1, 0], dtype=np.uint32)),
+    )
     for keys in (rows, packed):
         kept = from_bytes(KeySet(columns=("ward", "up"), keys=keys).to_bytes())
         assert isinstance(kept, KeySet)
