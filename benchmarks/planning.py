@@ -1,8 +1,8 @@
 """How long planning takes, without data: `python -m benchmarks.planning`.
 
 Typical questions are drawn from a seed, each with thresholds of its own, so that no plan is found ready made. Large
-ones have 64 literals and are planned as a tree, or compare many means with one of all groups. From the text to the plan: parse, minimise, calibrate, write the SQL.
-Keys that are computed stand beside declared ones of their size.
+ones have 64 literals and are planned as a tree, or compare many means with one of all groups. From the text to the
+plan: parse, minimise, calibrate, write the SQL. Keys that are computed stand beside declared ones of their size.
 """
 
 import random
