@@ -16,7 +16,7 @@ from benchmarks.oracle.scorecards import ask_exactly, run_around
 from benchmarks.oracle.windows import WindowStatement, compute_cell_sums, list_sizes, window_statement
 from benchmarks.oracle.worlds import CATALOG, Engines
 from mechanisms.formula import Booleans, Cut, evaluate_formula
-from mechanisms.keyhole.cell_readings import evaluate_literal
+from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.keyhole.taken_cells import find_unknown
 from planner.catalog.listed_values import format_values
 from planner.errors import KeyholeError
