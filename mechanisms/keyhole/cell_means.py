@@ -86,7 +86,9 @@ class PairNoises:
             pair=self.pair,
             counted=(self.places[1], self.places[3]),
         )
-        error = _find_least_number(lambda one: _bound_other_error(bare, one), _OTHER_SHARE * min(fnr, fpr), near=tolerance // 4)
+        error = _find_least_number(
+            lambda one: _bound_other_error(bare, one), _OTHER_SHARE * min(fnr, fpr), near=tolerance // 4
+        )
         test = replace(bare, other_error=error)
         room = _find_least_number(lambda margin: bound_error(test, margin), fnr, near=tolerance // 2)
         return replace(test, shift=error + room + 1)
