@@ -220,8 +220,8 @@ def _take_rows(kind: tuple[CellNoise, ...], counted: int) -> Noises:
 def _find_least_number(bound: Callable[[int], float], share: float, *, near: int) -> int:
     """Return the least number of at least 0 from which on a falling bound is at most a share.
 
-    Each value of the bound takes a thousandth of a second, so that the next number tried is where the logarithms of
-    the values around it would meet the share (regula falsi, of which the end that stays counts half: Illinois).
+    Each value of the bound takes a thousandth of a second. The next number tried is where the logarithms of the values
+    around it would meet the share. This is regula falsi, with the end that stays counted half (Illinois).
 
     Parameters:
         near: a guess.

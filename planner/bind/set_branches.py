@@ -53,9 +53,9 @@ from planner.values.expressions import uses_clock
 class QuestionParts:
     """The parts of a question: its groups, its rows, its formula and its predicates.
 
-    The formula decides which groups are rows of the answer. `publicly_false_keys` and `publicly_null_keys` have, for
-    each predicate and key column, the indices of the key values for which it is false or NULL whatever the data, since
-    a threshold is NULL. `null_predicates` has True for each predicate that is NULL for every group. A ranking,
+    The formula decides which groups are rows of the answer. A predicate may be false or NULL whatever the data, since a
+    threshold is NULL. `publicly_false_keys` and `publicly_null_keys` have, for each predicate and key column, the
+    indices of these key values. `null_predicates` has True for each predicate that is NULL for every group. A ranking,
     `ranked`, is a comparison of its measure with 0. If the question `reads_clock`, it depends on the day. `clipped` has
     a sentence for each expression without a declared range: which of its values count unchanged.
     """
