@@ -56,14 +56,40 @@ class Knowledge:
 
 
 @dataclass(frozen=True, slots=True)
+class Quantile:
+    """The value that a share of some numbers is up to: the largest for 1, the least for 0.
+
+    It is one of them, as of `percentile_disc`, or `interpolated` between two, as of `percentile_cont`.
+    """
+
+    share: Fraction
+    interpolated: bool = False
+
+
+LARGEST, LEAST = Quantile(Fraction(1)), Quantile(Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """The standard deviation of some numbers, of a sample or of all.
+
+    Where something is divided by it, `if_equal` is not None. A deviation of 0 then counts as so many half steps,
+    without its factor, so that no comparison of a quotient without a value holds.
+    """
+
+    is_sample: bool
+    if_equal: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TakenCells:
     """The cells of a key space whose sums a reading adds up, seen from one key.
 
     Of the axes `whole` they are all values, of the others the key's own. On `axis`, if there is one, a key at place p
     takes the places `taken[p]`. A key that takes none has no value of the reading, or reads the constant `otherwise` in
     place of the sum and its factor. With `most` each cell counts `most // len(taken[p])` times: a mean of fewer cells
-    weighs each more. With `extreme` 1 or -1 the cells are not added up, but the largest or least of them is read. A
-    literal is NULL for a key that has no value of its reading, or false if the reading `fails` there.
+    weighs each more. With a `statistic` the cells are not added up, but that of them is read. A literal is NULL for a
+    key that has no value of its reading, or false if the reading `fails` there.
     """
 
     whole: tuple[int, ...] = ()
@@ -71,7 +97,7 @@ class TakenCells:
     taken: tuple[tuple[int, ...], ...] = ()
     most: int = 0
     otherwise: int | None = None
-    extreme: int = 0
+    statistic: Quantile | Deviation | None = None
     fails: bool = False
 
     def has_value(self, place: int) -> bool:
@@ -240,8 +266,9 @@ class FunctionalTest:
     `beside` the value has that noise, too, and `epsilon` is that of the first noise alone. With `cell_noises` the
     value has these alone, and `rate` and `epsilon` are those of the first. With `pair` it compares two means: noises of
     even variants are in the first, those of odd ones in the other, which may err by `other_error` steps. `counted` are
-    the sums of both means' rows. A value that reads the largest of some cells errs if the noise of any of `candidates`
-    cells is wide.
+    the sums of both means' rows. A value that reads a quantile of cells errs if the noise of any of some cells is wide:
+    `candidates` has their number for errors that miss, and for those that return wrongly. The noise of a standard
+    deviation has variant -1. It adds up to `deviation_errors` steps in both ways, save for a part of the shares.
     """
 
     epsilon: float
@@ -258,7 +285,8 @@ class FunctionalTest:
     pair: MeanPair | None = None
     counted: tuple[int, int] = (0, 0)
     other_error: int = 0
-    candidates: int = 1
+    candidates: tuple[int, int] = (1, 1)
+    deviation_errors: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

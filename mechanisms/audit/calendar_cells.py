@@ -2,9 +2,10 @@
 
 A question about three months compares each with the month before, with its running total, or both. One unit more in the
 second month changes the answers of the second and of the third. All answers are observed at once. The claim is the loss
-of one cell, which is charged once. A further question compares the means of neighbours, from noisy sums and rows.
-Others are followed by a later question, which reads their noisy cells or refines them. Then the answers to both are
-observed, and the claim is the first one's loss with what the later one adds.
+of one cell, which is charged once. Further questions compare the means of neighbours, from noisy sums and rows, or
+months with the median or the standard deviation of all. Others are followed by a later question, which reads their
+noisy cells or refines them. Then the answers to both are observed, and the claim is the first one's loss with what the
+later one adds.
 
 Proof: docs/proofs/cell_readings.md, docs/proofs/cell_means.md, docs/proofs/reuse.md, docs/proofs/audit.md.
 """
@@ -22,7 +23,18 @@ from mechanisms.audit.events import Transcripts
 from mechanisms.audit.worst_cases import Values, widen_tolerances
 from mechanisms.formula import AllOf, Cut
 from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, lay_on_paths
-from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, Mechanism, Noise, TakenCells
+from mechanisms.protocol import (
+    OWN_CELL,
+    Calibration,
+    CommonSums,
+    DecisionTask,
+    Deviation,
+    MeanPair,
+    Mechanism,
+    Noise,
+    Quantile,
+    TakenCells,
+)
 from mechanisms.threshold.joint_loss import expose_all_functionals
 
 Sums: TypeAlias = tuple[Values, ...]
@@ -56,7 +68,8 @@ def audit_calendar_cells(
     for task in _list_tasks():
         calibration = mechanism.calibrate(widen_tolerances(mechanism, task, most_epsilon=_MOST_EPSILON_OF_A_CELL))
         compares_means = calibration.task.common is not None and calibration.task.common.means
-        worlds = _list_worlds_of_means if compares_means else _list_worlds
+        reads_all = calibration.task.common is not None and calibration.task.common.cells[0][-1].statistic is not None
+        worlds = _list_worlds_of_means if compares_means else _list_worlds_of_all if reads_all else _list_worlds
         for months, moved in worlds(calibration.task):
             first, second = (_make_release_of_months(mechanism, calibration, one, noise) for one in (months, moved))
             pairs.append(Neighbours(description=f"months {months} and {moved}", first=first, second=second))
@@ -78,7 +91,7 @@ def _list_continued(mechanism: Mechanism, noise: Noise) -> Iterator[Neighbours]:
 
 
 def _list_tasks() -> Iterator[DecisionTask]:
-    """Yield questions on differences, running totals, both, and on the means of neighbours."""
+    """Yield questions on differences, running totals, both, on the means of neighbours, and on statistics of all."""
     difference = Cut(functional=_DIFFERENCE, cut=0, above=True, tolerance=8)
     running = Cut(functional=_RUNNING_TOTAL, cut=90, above=True, tolerance=8)
     either = AllOf((replace(running, above=False), difference))
@@ -100,6 +113,15 @@ def _list_tasks() -> Iterator[DecisionTask]:
         fpr=0.1,
         common=_three_means(),
     )
+    for statistic in (Quantile(Fraction(1, 2)), Deviation(is_sample=False)):
+        yield DecisionTask(
+            formula=Cut(functional=_DIFFERENCE, cut=0, above=True, tolerance=40),
+            sensitivities=(1,),
+            exposures=expose_all_functionals(1),
+            fnr=0.05,
+            fpr=0.1,
+            common=_compare_with_all(statistic),
+        )
 
 
 def _three_months() -> CommonSums:
@@ -128,6 +150,26 @@ def _three_means() -> CommonSums:
         shape=(1, MONTHS),
         means=(pair,),
     )
+
+
+def _compare_with_all(statistic: Quantile | Deviation) -> CommonSums:
+    """Return how a month less a statistic of all three is read, in half steps."""
+    return CommonSums(
+        sensitivities=(_MOVED,),
+        exposures=expose_all_functionals(1),
+        readings=(((0, 2), (0, -2)),),
+        scales=(1,),
+        cells=((OWN_CELL, TakenCells(whole=(1,), statistic=statistic)),),
+        shape=(1, MONTHS),
+    )
+
+
+def _list_worlds_of_all(task: DecisionTask) -> Iterator[tuple[Sums, Sums]]:
+    """Yield months at all depths of a band below the first one, and the same with the second one moved by one unit."""
+    tolerance = next(task.list_literals()).tolerance
+    for depths in product(_DEPTHS, repeat=2):
+        second, third = (-round(depth * tolerance / 2) for depth in depths)
+        yield ((0, second, third),), ((0, second + _MOVED, third),)
 
 
 def _list_worlds_of_means(task: DecisionTask) -> Iterator[tuple[Sums, Sums]]:

@@ -8,10 +8,9 @@ Proof: docs/proofs/cell_readings.md.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 
 from mechanisms.apportionment.keyhole import LossCurve, Shares
 from mechanisms.keyhole.cell_means import (
@@ -20,6 +19,7 @@ from mechanisms.keyhole.cell_means import (
     bound_wrong_mean,
     find_pair_rates,
 )
+from mechanisms.keyhole.cell_rates import ReadingNoise, bound_missed_sum, bound_wrong_sum, find_rates, read_noise
 from mechanisms.keyhole.contract import (
     OneShotKind,
     keep_contract,
@@ -29,15 +29,10 @@ from mechanisms.keyhole.contract import (
 )
 from mechanisms.keyhole.taken_cells import (
     Weights,
-    count_candidates,
-    weigh_noises,
     weigh_parts,
 )
-from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
-from mechanisms.noise.noise_sum import Noises, WeightedNoise, bound_largest_tail, find_largest_reach, merge_equal_noises
 from mechanisms.protocol import (
     Calibration,
-    CellNoise,
     CommonSums,
     DecisionTask,
     Exposure,
@@ -50,13 +45,9 @@ from mechanisms.threshold.joint_loss import (
     expose_functional_sets,
     list_sum_rates,
 )
-from mechanisms.threshold.one_shot import find_least_epsilon, round_rate_up, round_up_to_float
+from mechanisms.threshold.one_shot import find_least_epsilon, round_up_to_float
 
-_WIDE = 0.01  # a rate at which noise is nearly continuous
 _MOST_KINDS = 100  # of keys whose values have different noise: each takes a few thousandths of a second to plan
-_STEP = 0.98  # of a guessed rate, which is tried below it
-_GROWTH = 1.0005  # what a rate may be above the least, and is raised beyond what it seems to lack
-_MOST_TRIED = 60  # rates; the guess is nearly always right, and each further one halves what is left
 
 
 def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
@@ -77,28 +68,27 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
     assert common.cells, "a reading of the key's own cell alone is a common sum"
     number = len(common.readings)
     near, prices = list_task_tolerances(task), _list_rate_costs(common)
-    pairs = {one: noises for one in range(number) if (noises := weigh_pair(common, one)) is not None}
-    weights = [() if one in pairs else _weigh_to_plan(common, one) for one in range(number)]
-    candidates = [1 if one in pairs else count_candidates(common, one) for one in range(number)]
+    pairs = {one: pair for one in range(number) if (pair := weigh_pair(common, one)) is not None}
+    noises = _read_noises(task, set(range(number)) - set(pairs))
 
     def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         if functional in pairs:
             return _estimate_pair_loss(pairs[functional], prices, near[functional], fnr, fpr)
-        every = (times * math.ceil(prices[place]) for one in weights[functional] for place, times, _ in one)
-        cells = candidates[functional]
+        noise = noises[functional]
+        read = [(place, times) for one in noise.weights for place, times, _ in one]
+        read += [(place, abs(times)) for place, times, _, _ in noise.deviations]
         return find_least_epsilon(
-            sensitivity=max(every, default=1),
+            sensitivity=max((times * math.ceil(prices[place]) for place, times in read), default=1),
             tolerance=near[functional],
-            fnr=fnr / cells,
-            fpr=fpr / cells,
+            fnr=fnr / noise.candidates[0],
+            fpr=fpr / noise.candidates[1],
             allow_block=False,
         )
 
     def calibrate_together(shares: Shares) -> Mapping[int, FunctionalTest]:
         rates = [Fraction(0)] * len(common.sensitivities)
-        for one in (one for one in list_mentioned_functionals(task) if weights[one]):
-            fnr, fpr = shares.fnr[one] / candidates[one], shares.fpr[one] / candidates[one]
-            for place, rate in _find_rates(weights[one], prices, near[one], fnr, fpr).items():
+        for one in (one for one in list_mentioned_functionals(task) if one in noises and noises[one].has_noise):
+            for place, rate in find_rates(noises[one], prices, near[one], shares.fnr[one], shares.fpr[one]).items():
                 rates[place] = max(rates[place], rate)
         compared = {one: pairs[one] for one in list_mentioned_functionals(task) if one in pairs}
         _raise_to_pairs(rates, compared, prices, near, shares)
@@ -197,8 +187,10 @@ def _make_tests(task: DecisionTask, rates: Sequence[Fraction], shares: Shares) -
         if pair is not None:
             known = dict(enumerate(rates))
             found[one] = pair.make_test(known, near[one], shares.fnr[one], shares.fpr[one])
-        elif weights := _weigh_to_plan(common, one):
-            found[one] = _find_test(weights, rates, near[one], shares, one, count_candidates(common, one))
+            continue
+        noise = _read_noises(task, (one,))[one]
+        if noise.has_noise:
+            found[one] = noise.make_test(rates, near[one], shares, one)
     return found
 
 
@@ -215,16 +207,27 @@ def _price_sums(found: Calibration, task: DecisionTask) -> Calibration:
     return replace(found, task=task, tests=tests, worst_case_epsilon=worst)
 
 
-def find_affordable_tolerance(common: CommonSums, functional: int, *, epsilon: float, fnr: float, fpr: float) -> int:
-    """Return about the least tolerance at which one functional's test costs a cell `epsilon`."""
+def find_affordable_tolerance(
+    common: CommonSums,
+    functional: int,
+    *,
+    epsilon: float,
+    fnr: float,
+    fpr: float,
+    is_above: Iterable[bool] = (True, False),
+) -> int:
+    """Return about the least tolerance at which one functional's test costs a cell `epsilon`.
+
+    Parameters:
+        is_above: as for `read_noise`.
+    """
     prices = _list_rate_costs(common)
-    weights = _weigh_to_plan(common, functional)
-    if not weights:
+    noise = _read_to_plan(common, functional, is_above=is_above)
+    if not noise.has_noise:
         return 0
-    ratios = _balance_rates(weights, prices)
+    ratios = noise.balance_rates(prices)
     wanted = epsilon / sum(ratio * prices[place] for place, ratio in ratios.items())
-    cells = count_candidates(common, functional)
-    return max(0, math.ceil(_scaled_reach(weights, ratios, fnr / cells, fpr / cells) / wanted) - 2)
+    return max(0, math.ceil(noise.estimate_reach(ratios, fnr, fpr) / wanted) - 2)
 
 
 def weigh_pair(common: CommonSums, functional: int) -> PairNoises | None:
@@ -249,9 +252,20 @@ def _estimate_pair_loss(
     )
 
 
-def _weigh_to_plan(common: CommonSums, functional: int) -> tuple[Weights, ...]:
-    """Return the noises in a functional's reading. Raise `Unachievable` if they take too long to work out."""
-    return _check_kinds(weigh_noises(common, functional))
+def _read_noises(task: DecisionTask, functionals: Iterable[int]) -> Mapping[int, ReadingNoise]:
+    """Return the noise of some functionals' readings, in the directions in which they are compared."""
+    assert task.common is not None
+    ways: dict[int, set[bool]] = {}
+    for literal in task.list_literals():
+        ways.setdefault(literal.functional, set()).add(literal.above)
+    return {one: _read_to_plan(task.common, one, is_above=ways.get(one, (True, False))) for one in sorted(functionals)}
+
+
+def _read_to_plan(common: CommonSums, functional: int, *, is_above: Iterable[bool]) -> ReadingNoise:
+    """Return the noise of a functional's reading. Raise `Unachievable` if it takes too long to work out."""
+    found = read_noise(common, functional, is_above=is_above)
+    _check_kinds(found.weights)
+    return found
 
 
 def _check_kinds(found: tuple[Weights, ...]) -> tuple[Weights, ...]:
@@ -273,128 +287,12 @@ def _list_rate_costs(common: CommonSums) -> tuple[float, ...]:
 
 def bound_false_reject(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
-    if test.pair is not None:
-        return bound_missed_mean(test, distance)
-    return min(1.0, test.candidates * bound_largest_tail(_list_noise_kinds(test.cell_noises), test.shift + distance))
+    return (bound_missed_sum if test.pair is None else bound_missed_mean)(test, distance)
 
 
 def bound_false_accept(test: FunctionalTest, distance: int) -> float:
     """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
-    if test.pair is not None:
-        return bound_wrong_mean(test, distance)
-    return min(
-        1.0, test.candidates * bound_largest_tail(_list_noise_kinds(test.cell_noises), 1 - test.shift - distance)
-    )
-
-
-@lru_cache(maxsize=256)
-def _list_noise_kinds(noises: tuple[CellNoise, ...]) -> tuple[Noises, ...]:
-    """Return the noises of each kind of key."""
-    return tuple(
-        merge_equal_noises(
-            [WeightedNoise(one.times, one.count, float(one.rate)) for one in noises if one.variant == variant]
-        )
-        for variant in sorted({one.variant for one in noises})
-    )
-
-
-def _find_rates(
-    weights: tuple[Weights, ...], prices: tuple[float, ...], tolerance: int, fnr: float, fpr: float
-) -> dict[int, Fraction]:
-    """Return rates of a functional's sums at which its test is met, nearly the cheapest ones.
-
-    Their common factor is guessed from the reach of other noise, then raised until both shares fit.
-    """
-    ratios = _balance_rates(weights, prices)
-    room = tolerance + 2
-    low, factor, step = 0.0, _scaled_reach(weights, ratios, fnr, fpr) / room, _STEP
-    found: dict[int, Fraction] | None = None
-    for _ in range(_MOST_TRIED):
-        rates = {place: round_rate_up(max(factor * ratio, float(LEAST_RATE))) for place, ratio in ratios.items()}
-        if any(rate > GREATEST_RATE for rate in rates.values()):
-            break
-        made = [
-            merge_equal_noises([WeightedNoise(times, count, float(rates[place])) for place, times, count in one])
-            for one in weights
-        ]
-        reached = find_largest_reach(made, fnr) + find_largest_reach(made, fpr)
-        if reached <= room:
-            found, high = rates, factor
-        else:
-            low = factor
-        if found is None:
-            factor *= _GROWTH * min(2.0, reached / room)
-        elif high <= low * _GROWTH:
-            return found
-        elif not low:  # the guess may be far above the least where the tolerance is a few steps
-            factor, step = factor * step, step * step
-        else:
-            factor = 0.5 * (low + high)
-    if found is None:
-        raise Unachievable("the tolerances are too narrow for thresholds that are read off several groups")
-    return found
-
-
-def _balance_rates(weights: tuple[Weights, ...], prices: tuple[float, ...]) -> dict[int, float]:
-    """Return how the rates of a functional's sums relate.
-
-    Among rates that leave a value the same variance the cheapest ones grow with the cube root of the noise's part in
-    it over the sum's price.
-    """
-    parts: dict[int, float] = {}
-    for one in weights:
-        own: dict[int, float] = {}
-        for place, times, count in one:
-            own[place] = own.get(place, 0.0) + times * times * count
-        parts = {place: max(part, parts.get(place, 0.0)) for place, part in own.items()} | {
-            place: part for place, part in parts.items() if place not in own
-        }
-    return {place: (part / max(prices[place], 1e-9)) ** (1.0 / 3.0) for place, part in parts.items()}
-
-
-def _scaled_reach(weights: tuple[Weights, ...], ratios: Mapping[int, float], fnr: float, fpr: float) -> float:
-    """Return about the reach on both sides, in the unit of a value, at a factor of one.
-
-    The reach of wide noise times its rate hardly depends on the rate.
-    """
-    factor = _WIDE / min(ratios.values())
-    made = [
-        merge_equal_noises([WeightedNoise(times, count, factor * ratios[place]) for place, times, count in one])
-        for one in weights
-    ]
-    return factor * (find_largest_reach(made, fnr) + find_largest_reach(made, fpr))
-
-
-def _find_test(
-    weights: tuple[Weights, ...],
-    rates: Sequence[Fraction],
-    tolerance: int,
-    shares: Shares,
-    functional: int,
-    candidates: int,
-) -> FunctionalTest:
-    """Return the test at the sums' noise rates, with the least shift whose false-negative rate is at most its share.
-
-    `candidates` is the number of values that `fnr` is divided among.
-    """
-    noises = tuple(
-        CellNoise(variant, place, times, count, rates[place])
-        for variant, one in enumerate(weights)
-        for place, times, count in one
-    )
-    bare = FunctionalTest(
-        epsilon=0.0,
-        rate=noises[0].rate,
-        shift=0,
-        tie=Fraction(0),
-        fnr=shares.fnr[functional],
-        fpr=shares.fpr[functional],
-        tolerance=tolerance,
-        cell_noises=noises,
-        candidates=candidates,
-    )
-    shift = find_largest_reach(_list_noise_kinds(noises), bare.fnr / candidates) - 1
-    return replace(bare, shift=shift)
+    return (bound_wrong_sum if test.pair is None else bound_wrong_mean)(test, distance)
 
 
 def _calibrate_none(functional: int, fnr: float, fpr: float) -> FunctionalTest:

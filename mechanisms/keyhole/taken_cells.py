@@ -14,12 +14,16 @@ from typing import TypeAlias
 import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula, list_literals
-from mechanisms.protocol import CommonSums, TakenCells, Unachievable
+from mechanisms.keyhole.cell_statistics import compute_statistics, count_reached, is_between_cells
+from mechanisms.protocol import CommonSums, Deviation, Quantile, TakenCells, Unachievable
 
 Parts: TypeAlias = tuple[tuple[tuple[int, int], TakenCells], ...]
 """The sums of a reading, each with its factor, and the cells of each."""
 Weights: TypeAlias = tuple[tuple[int, int, int], ...]
 """The noises of one kind of key. Each is the place of a sum, a weight, and the number of cells with that weight."""
+
+DeviationParts: TypeAlias = frozenset[tuple[int, int, int, bool]]
+"""Standard deviations in a reading: the place of a sum, its factor, the number of cells, and if they are a sample."""
 
 LARGEST_VALUE = 1 << 61
 """Readings stay below it: noisy cells are clipped to it, divided by the sum of a reading's weights."""
@@ -33,15 +37,17 @@ class _Place:
     """The reading of keys at places of calendars: `step * sum(factors * sums) + constant`, with the noises in it.
 
     The factors are whole numbers without a common divisor. So a mean over five days counts in fifths there, and one
-    over seven days in sevenths elsewhere. Where the largest of `candidates` cells is read, `kinds` are the noises if it
-    is the key's own cell, and if it is another.
+    over seven days in sevenths elsewhere. Where a quantile of cells is read, `kinds` are the noises if it is the key's
+    own cell, and if it is another. `candidates` has the number of cells whose noise may raise the reading, and lower
+    it. `deviations` are apart from `kinds`.
     """
 
     factors: tuple[int, ...]
     step: int
     constant: int
     kinds: tuple[Weights, ...]
-    candidates: int = 1
+    candidates: tuple[int, int] = (1, 1)
+    deviations: DeviationParts = frozenset()
 
 
 def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]) -> tuple[Integers, Booleans]:
@@ -52,8 +58,13 @@ def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]
     parts = _zip_parts(common, functional)
     calendars, seen = _weigh_places(parts, common.shape)
     total = np.zeros(next(iter(sums.values())).size, dtype=np.int64)
-    for number, found in enumerate(look_up_parts(common, functional, sums)):
-        total += _spread_over_keys(common, calendars, {at: one.factors[number] for at, one in seen.items()}) * found[0]
+    for number, (found, (_, where)) in enumerate(zip(look_up_parts(common, functional, sums), parts, strict=True)):
+        if is_between_cells(where.statistic):
+            total += found[0]  # with its factor
+        else:
+            total += (
+                _spread_over_keys(common, calendars, {at: one.factors[number] for at, one in seen.items()}) * found[0]
+            )
     return total, _spread_over_keys(common, calendars, dict.fromkeys(seen, 1)) > 0
 
 
@@ -65,7 +76,7 @@ def compare_cells(common: CommonSums, cut: Cut, values: Integers, shift: int = 0
     calendars, seen = _weigh_places(_zip_parts(common, cut.functional), common.shape)
     bars: dict[tuple[int, ...], int] = {}
     for at, one in seen.items():
-        moved = shift if any(one.kinds) else 0
+        moved = shift if any(one.kinds) or one.deviations else 0
         above = cut.cut - moved if cut.above else cut.cut + moved
         bars[at] = max(-LARGEST_VALUE - 1, min(LARGEST_VALUE, (above - one.constant) // one.step))
     bar = _spread_over_keys(common, calendars, bars)
@@ -116,31 +127,65 @@ def _spread_over_keys(common: CommonSums, calendars: Sequence[int], numbers: Map
 
 
 def look_up_parts(common: CommonSums, functional: int, sums: Mapping[int, Integers]) -> list[tuple[Integers, Booleans]]:
-    """Return each sum of a reading for every key, without its factor, and True for the keys that have cells of it."""
+    """Return each sum of a reading for every key, and True for the keys that have cells of it.
+
+    It is without its factor, unless it is a statistic that may lie between cells.
+    """
     parts = _zip_parts(common, functional)
     seen = _weigh_places(parts, common.shape)[1].values()
-    weights = (sum(times // one.step * count for _, times, count in kind) for one in seen for kind in one.kinds)
+    weights = (
+        sum(times // one.step * count for _, times, count in kind)
+        + sum(2 * abs(factor) for _, factor, _, _ in one.deviations)  # of a sample of two it is at most 1.5 times that
+        for one in seen
+        for kind in (one.kinds or ((),))
+    )
     most = LARGEST_VALUE // max(1, max(weights, default=1))
     clipped = {place: np.clip(sums[place], -most, most).reshape(common.shape) for (place, _), _ in parts}
-    looked = [_combine_cells(clipped[place], where) for (place, _), where in parts]
+    looked = [_combine_cells(clipped[place], where, times) for (place, times), where in parts]
     return [(found.reshape(-1), there.reshape(-1)) for found, there in looked]
 
 
-def _combine_cells(values: Integers, where: TakenCells) -> tuple[Integers, Booleans]:
-    """Return the sum of each key's cells, or the largest or least of them, and if it has any."""
-    gather = {0: np.add, 1: np.maximum, -1: np.minimum}[where.extreme].reduce
-    if where.whole:
-        values = np.broadcast_to(gather(values, axis=where.whole, keepdims=True), values.shape)
+def _combine_cells(values: Integers, where: TakenCells, times: int) -> tuple[Integers, Booleans]:
+    """Return the sum of each key's cells, or a statistic of them, and if it has any."""
+    if where.statistic is not None:
+        read = _find_statistics(values, where, times if is_between_cells(where.statistic) else 1)
+    elif where.whole:
+        read = np.broadcast_to(values.sum(axis=where.whole, keepdims=True), values.shape)
+    else:
+        read = values
     if where.axis is None:
-        return values, np.ones(values.shape, dtype=np.bool_)
-    moved = np.moveaxis(values, where.axis, 0)
-    read = np.zeros(moved.shape, dtype=np.int64)
-    for place, taken in enumerate(where.taken):
-        if taken:
-            read[place] = gather(moved[list(taken)], axis=0)
+        return read, np.ones(values.shape, dtype=np.bool_)
+    if where.statistic is None:
+        moved = np.moveaxis(read, where.axis, 0)
+        added = np.zeros(moved.shape, dtype=np.int64)
+        for place, taken in enumerate(where.taken):
+            if taken:
+                added[place] = moved[list(taken)].sum(axis=0)
+        read = np.moveaxis(added, 0, where.axis)
     there = np.array([bool(taken) for taken in where.taken], dtype=np.bool_)
     shaped = there.reshape([-1 if axis == where.axis else 1 for axis in range(values.ndim)])
-    return np.moveaxis(read, 0, where.axis), np.broadcast_to(shaped, values.shape)
+    return read, np.broadcast_to(shaped, values.shape)
+
+
+def _find_statistics(values: Integers, where: TakenCells, times: int) -> Integers:
+    """Return `times` the statistic of each key's cells, and 0 for keys that have none."""
+    assert where.statistic is not None
+    along = () if where.axis is None else (where.axis,)
+    own = tuple(axis for axis in range(values.ndim) if axis not in (*along, *where.whole))
+    order = (*along, *own, *where.whole)
+    sizes = [values.shape[axis] for axis in order]
+    number = math.prod(values.shape[axis] for axis in own)
+    cells = values.transpose(order).reshape(sizes[0] if along else 1, number, -1)
+    found = np.zeros((cells.shape[0], number), dtype=np.int64)
+    known: dict[tuple[int, ...], Integers] = {}
+    for place, taken in enumerate(where.taken if along else ((0,),)):
+        if taken and taken not in known:
+            read = cells[list(taken)].transpose(1, 0, 2).reshape(number, -1)
+            known[taken] = compute_statistics(read, where.statistic, times)
+        if taken:
+            found[place] = known[taken]
+    shaped = found.reshape([*sizes[: len(along) + len(own)], *(1 for _ in where.whole)])
+    return np.broadcast_to(shaped.transpose(np.argsort(order)), values.shape)
 
 
 def _count_uses_of_cell(where: TakenCells, place: int) -> int:
@@ -170,10 +215,17 @@ def weigh_parts(parts: Parts, shape: tuple[int, ...]) -> tuple[Weights, ...]:
     return tuple(found)
 
 
-def count_candidates(common: CommonSums, functional: int) -> int:
-    """Return how many cells may be the one that a functional reads: 1 if it reads no largest or least of cells."""
-    seen = _weigh_places(_zip_parts(common, functional), common.shape)[1]
-    return max((one.candidates for one in seen.values()), default=1)
+def count_candidates(common: CommonSums, functional: int) -> tuple[int, int]:
+    """Return how many cells may be the one whose noise raises a reading, and lowers it: 1 if it reads no quantile."""
+    seen = _weigh_places(_zip_parts(common, functional), common.shape)[1].values()
+    raised, lowered = zip((1, 1), *(one.candidates for one in seen), strict=True)
+    return max(raised), max(lowered)
+
+
+def list_deviations(common: CommonSums, functional: int) -> DeviationParts:
+    """Return the standard deviations in a functional's reading, at all places."""
+    seen = _weigh_places(_zip_parts(common, functional), common.shape)[1].values()
+    return frozenset().union(*(one.deviations for one in seen))
 
 
 def _zip_parts(common: CommonSums, functional: int) -> Parts:
@@ -208,17 +260,19 @@ def _weigh_at(parts: Parts, at: Mapping[int, int], others: Sequence[int], shape:
         0 if one else times * (1 if where.axis is None else _count_uses_of_cell(where, at[where.axis]))
         for ((_, times), where), one in zip(parts, lacking, strict=True)
     ]
-    step = math.gcd(*weighed) or 1
+    read = [where for factor, (_, where) in zip(weighed, parts, strict=True) if factor and where.statistic is not None]
+    _check_statistics(read)
+    step = 1 if any(is_between_cells(where.statistic) for where in read) else math.gcd(*weighed) or 1
     factors = tuple(one // step for one in weighed)
-    if any(factor and where.extreme for factor, (_, where) in zip(factors, parts, strict=True)):
-        return _Place(factors, step, constant, *_weigh_extreme(parts, factors, step, at, shape))
+    if any(isinstance(where.statistic, Quantile) for where in read):
+        return _Place(factors, step, constant, *_weigh_quantile(parts, factors, step, at, shape))
     counts: dict[tuple[int, int], int] = {}
     for away in product((False, True), repeat=len(others)):
         cells = math.prod(shape[axis] - 1 for axis, one in zip(others, away, strict=True) if one)
         far = {axis for axis, one in zip(others, away, strict=True) if one}
         weights: dict[int, Integers] = {}
         for factor, ((place, _), where) in zip(factors, parts, strict=True):
-            if not factor or not far <= set(where.whole):
+            if not factor or where.statistic is not None or not far <= set(where.whole):
                 continue
             grid = weights.setdefault(place, np.zeros([shape[axis] for axis in at] or [1], dtype=np.int64))
             taken = (
@@ -233,39 +287,60 @@ def _weigh_at(parts: Parts, at: Mapping[int, int], others: Sequence[int], shape:
                     named = place, step * int(weight)
                     counts[named] = counts.get(named, 0) + cells * int(number)
     noises = tuple((place, weight, count) for (place, weight), count in sorted(counts.items()))
-    return _Place(factors, step, constant, (noises,))
+    deviations = frozenset(
+        (place, factor, _count_cells(where, at, shape), where.statistic.is_sample)
+        for factor, ((place, _), where) in zip(factors, parts, strict=True)
+        if factor and isinstance(where.statistic, Deviation)
+    )
+    return _Place(factors, step, constant, (noises,), deviations=deviations)
 
 
-def _weigh_extreme(
+def _check_statistics(read: Sequence[TakenCells]) -> None:
+    """Raise `Unachievable` if a reading has several statistics."""
+    if len(read) > 1:
+        raise Unachievable(
+            "the largest, a quantile or a standard deviation of groups is compared with other groups' one",
+            remedy="Compare each with the group's own counts and sums.",
+        )
+
+
+def _count_cells(where: TakenCells, at: Mapping[int, int], shape: tuple[int, ...]) -> int:
+    taken = 1 if where.axis is None else len(where.taken[at[where.axis]])
+    return taken * math.prod(shape[axis] for axis in where.whole)
+
+
+def _weigh_quantile(
     parts: Parts, factors: Sequence[int], step: int, at: Mapping[int, int], shape: tuple[int, ...]
-) -> tuple[tuple[Weights, ...], int]:
-    """Return the noises if one cell is the largest, for the key's own cell and for another, and the number of cells."""
+) -> tuple[tuple[Weights, ...], tuple[int, int]]:
+    """Return the noises if one cell is the quantile, for the key's own cell and for another, and how many may be.
+
+    The numbers of cells are those whose noise may raise the reading, and lower it.
+    """
     own: dict[int, int] = {}
     read: list[tuple[int, int, TakenCells]] = []
     for factor, ((place, _), where) in zip(factors, parts, strict=True):
-        if factor and where.extreme:
+        if factor and isinstance(where.statistic, Quantile):
             read.append((place, factor, where))
         elif factor and (where.whole or where.axis is not None):
-            read.append((place, 0, where))
+            raise Unachievable(
+                "the largest, least or a quantile of groups is compared with other groups",
+                remedy="Compare it with the group's own counts and sums alone.",
+            )
         else:
             own[place] = own.get(place, 0) + factor
-    if len(read) > 1:
-        raise Unachievable(
-            "the largest or least of several groups is compared with other groups",
-            remedy="Compare it with the group's own counts and sums alone.",
-        )
     ((place, factor, where),) = read
-    taken = () if where.axis is None else where.taken[at[where.axis]]
-    cells = math.prod(shape[axis] for axis in where.whole) * (len(taken) if where.axis is not None else 1)
+    assert isinstance(where.statistic, Quantile)
+    cells = _count_cells(where, at, shape)
     kinds: list[Weights] = []
-    if where.axis is None or at[where.axis] in taken:
+    if where.axis is None or at[where.axis] in where.taken[at[where.axis]]:
         alone = own | {place: own.get(place, 0) + factor}
         kinds.append(tuple((sum_, step * abs(times), 1) for sum_, times in sorted(alone.items()) if times))
     if cells > len(kinds):
         both = Counter({(sum_, step * abs(times)): 1 for sum_, times in own.items() if times})
         both[place, step * abs(factor)] += 1
         kinds.append(tuple((sum_, times, count) for (sum_, times), count in sorted(both.items())))
-    return tuple(kinds), cells
+    raised, lowered = count_reached(where.statistic, cells)
+    return tuple(kinds), (raised, lowered) if factor > 0 else (lowered, raised)
 
 
 def _list_places_on_axis(where: TakenCells, axis: int, own: int, shape: tuple[int, ...]) -> list[int]:

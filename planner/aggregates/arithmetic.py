@@ -7,6 +7,7 @@ from math import ceil, floor
 
 from sqlglot import exp
 
+from mechanisms.protocol import Quantile
 from planner.aggregates.aggregate import (
     AGGREGATES,
     Aggregate,
@@ -19,10 +20,10 @@ from planner.aggregates.aggregate import (
 from planner.aggregates.cell_windows import (
     find_default,
     find_window_argument,
+    find_window_arithmetic,
     place_aggregate,
     read_cells,
     reads_groups,
-    refuse_window,
 )
 from planner.aggregates.computed_measure import find_least_value, is_unbounded
 from planner.aggregates.having_refusals import (
@@ -36,6 +37,7 @@ from planner.aggregates.having_refusals import (
     refuse_sum_with_coalesce,
     refuse_threshold_type,
     refuse_variable_threshold,
+    refuse_window,
 )
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.key_thresholds import is_public, read_key_numbers, refuse_column_threshold
@@ -180,16 +182,17 @@ def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
     if read.constant or read.key_numbers is not None or read.null_value is not None:
         raise refuse_nonlinear(node, within)
     cells, factor = read_cells(node, within)
-    if cells.extreme and [coefficient > 0 for _, coefficient in read.summands] != [True]:
-        raise refuse_window(node)
+    if cells.statistic is not None:
+        if len(read.summands) != 1 or (read.summands[0][1] < 0 and isinstance(cells.statistic, Quantile)):
+            raise refuse_window(node)
+        read = replace(read, summands=tuple((found, abs(coefficient)) for found, coefficient in read.summands))
     text = write_node(node)
     alone = len(read.summands) == 1 and abs(read.summands[0][1]) == 1
     placed = tuple(
         (place_aggregate(found, cells, factor, text if alone else f"{found.text} in {text}"), coefficient)
         for found, coefficient in read.summands
     )
-    arithmetic = Arithmetic.EXACT if isinstance(strip_parentheses(node.this), exp.Sum | exp.Avg) else read.arithmetic
-    read = replace(read, summands=placed, arithmetic=max(read.arithmetic, arithmetic))
+    read = replace(read, summands=placed, arithmetic=max(read.arithmetic, find_window_arithmetic(node)))
     other = find_default(node)
     default = None if other is None else read_linear(other, within)
     if default is None or not any(found.cells.empty for found, _ in placed):

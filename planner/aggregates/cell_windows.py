@@ -16,10 +16,13 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from mechanisms.protocol import Deviation
 from planner.aggregates.aggregate import Aggregate, GroupScope
+from planner.aggregates.having_refusals import refuse_missing_key, refuse_window
+from planner.aggregates.row_expression import Arithmetic
 from planner.catalog.catalog import Column, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
+from planner.parser.tree import contains_type, find_position, strip_parentheses, write_short
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
 from planner.scope.key_classes import write_identity
@@ -27,11 +30,11 @@ from planner.scope.name_resolution import find_column
 from planner.values.constant import ConstantContext, NotConstant, Number
 from planner.values.datetimes import truncate_to_unit
 from planner.values.expressions import fold_constant
+from planner.values.group_statistics import STATISTICS, find_read_argument, read_statistic
 from planner.values.range_frames import CURRENT_ROW, RangeEdge, RangeFrame
 
 _NEIGHBOURS: Mapping[type[exp.Expr], int] = {exp.Lag: -1, exp.Lead: 1}
-_EXTREMES: Mapping[type[exp.Expr], int] = {exp.Max: 1, exp.Min: -1}
-_READ = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, exp.Max, exp.Min)
+_READ = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, *STATISTICS)
 ADDED = (Measure.ROWS, Measure.TOTAL, Measure.UNITS)
 """Measures whose numbers of single groups are added up: a unit of several groups counts in each of them."""
 MOST_TAKEN = 1 << 18
@@ -57,18 +60,19 @@ _PARTS: Mapping[str, Callable[[date], tuple[int, ...]]] = {
 def reads_groups(node: exp.Expr) -> bool:
     """Return True for a sum, mean or neighbour of aggregates, whose rows are groups."""
     node = strip_parentheses(node)
-    if not isinstance(node, exp.Window) or not isinstance(strip_parentheses(node.this), _READ):
-        return False
     called = strip_parentheses(node.this)
-    return any(found is not called for found in called.find_all(exp.AggFunc))
+    if not isinstance(node, exp.Window) or not isinstance(called, _READ):
+        return False
+    argument = find_read_argument(called)
+    return argument is not None and contains_type(argument, exp.AggFunc)
 
 
 def find_window_argument(node: exp.Window) -> exp.Expr:
     """Return the expression of groups that a window reads. Raise KH204 for a function without one."""
     called = strip_parentheses(node.this)
-    if not isinstance(called, _READ) or isinstance(called.this, exp.Distinct) or called.args.get("expressions"):
+    argument = find_read_argument(called) if isinstance(called, _READ) else None
+    if argument is None or isinstance(argument, exp.Distinct) or called.args.get("expressions"):
         raise refuse_window(node)
-    argument: exp.Expr = called.this
     return argument
 
 
@@ -91,7 +95,7 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
         raise refuse_window(node)  # of the WINDOW clause
     window = _Partition(node, within)
     if order is None:
-        if not isinstance(called, exp.Sum | exp.Avg | exp.Max | exp.Min) or node.args.get("spec") is not None:
+        if not isinstance(called, (exp.Sum, exp.Avg, *STATISTICS)) or node.args.get("spec") is not None:
             raise refuse_window(node)
         key, whole = window.calendar, window.rest
         taken: _Places = () if key is None else window.peers()
@@ -103,16 +107,51 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
     sizes = dict(within.values)
     groups = prod(len(sizes[name]) for name in whole)
     named = None if key is None else key.name
+    if isinstance(called, STATISTICS):
+        return _read_statistic(node, KeyCells(whole, named, taken), groups, within), Fraction(1)
     if not isinstance(called, exp.Avg):
-        return KeyCells(whole, named, taken, extreme=_EXTREMES.get(type(called), 0)), Fraction(1)
+        return KeyCells(whole, named, taken), Fraction(1)
     most = lcm(*(len(places) for places in taken if places)) if key is not None else 0
     return KeyCells(whole, named, taken, most), Fraction(1, max(1, groups) * max(1, most))
+
+
+def _read_statistic(node: exp.Window, cells: KeyCells, groups: int, within: GroupScope) -> KeyCells:
+    """Return cells with the statistic that a window reads of them. Raise KH204.
+
+    Parameters:
+        groups: the number of groups at each place of a calendar.
+    """
+    called = strip_parentheses(node.this)
+    found = read_statistic(called, within.constants)
+    if isinstance(called, exp.WithinGroup | exp.Median) and node.args.get("order") is not None:
+        raise refuse_window(node)
+    if isinstance(found, Deviation) and found.is_sample:
+        if cells.key is None and groups < 2:
+            raise KeyholeError(
+                "KH204",
+                f"{write_short(node)} is that of one group",
+                detail="The standard deviation of a sample of one has no value.",
+                hint="Leave a key out of PARTITION BY, or use stddev_pop.",
+                position=find_position(node),
+            )
+        # as in PostgreSQL, one group has none
+        cells = replace(cells, taken=tuple(taken if groups * len(taken) > 1 else () for taken in cells.taken))
+    return replace(cells, statistic=found)
+
+
+def find_window_arithmetic(node: exp.Window) -> Arithmetic:
+    """Return the least exact arithmetic that a window's result may have, whatever it reads."""
+    called = strip_parentheses(node.this)
+    if isinstance(called, exp.Median) or isinstance(called.this, exp.PercentileCont):
+        return Arithmetic.FLOATING
+    widens = isinstance(called, exp.Sum | exp.Avg | exp.Stddev | exp.StddevSamp | exp.StddevPop)
+    return Arithmetic.EXACT if widens else Arithmetic.INTEGER
 
 
 def place_aggregate(found: Aggregate, cells: KeyCells, factor: Fraction, text: str) -> Aggregate:
     """Return `factor` times an aggregate of a group as that of other groups. Raise KH204 if it is no sum over rows."""
     is_one = not cells.whole and set(map(len, cells.taken)) <= {0, 1}
-    is_mean = bool(found.divisor) and factor == 1 and is_one and not cells.extreme
+    is_mean = bool(found.divisor) and factor == 1 and is_one and cells.statistic is None
     if found.cells != OWN_GROUP_ALONE or (found.divisor and not is_mean) or found.measure not in ADDED:
         raise KeyholeError(
             "KH204",
@@ -371,28 +410,5 @@ def refuse_long_calendar(node: exp.Window) -> KeyholeError:
         f"{write_short(node)} runs over a calendar that is too long",
         detail=f"The windows of all groups together take at most {MOST_TAKEN:,} groups.",
         hint="Ask about fewer values of the key, or write a frame of fewer ROWS.",
-        position=find_position(node),
-    )
-
-
-def refuse_missing_key(node: exp.Window) -> KeyholeError:
-    """Return KH204 for a window partitioned or ordered by something other than the question's keys."""
-    return KeyholeError(
-        "KH204",
-        f"{write_short(node)} is partitioned or ordered by something other than a key of the question",
-        detail="PARTITION BY takes keys, or expressions of one key such as its year. "
-        "ORDER BY takes one key of numbers or times.",
-        hint="Use the columns of GROUP BY.",
-        position=find_position(node),
-    )
-
-
-def refuse_window(node: exp.Window) -> KeyholeError:
-    """Return KH204 for a window that no threshold can be compared with."""
-    return KeyholeError(
-        "KH204",
-        f"{write_node(node)[:80]} is a window that thresholds cannot be compared with",
-        detail="Thresholds are compared with totals and means of all groups, and with earlier and later groups.",
-        hint="Instead you can ask: sum(...) OVER (PARTITION BY ...), avg(...) OVER (), lag(...) OVER (ORDER BY month).",
         position=find_position(node),
     )

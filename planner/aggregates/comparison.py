@@ -133,10 +133,10 @@ class Comparison(_HavingTree):
 
     @property
     def may_lack_groups(self) -> bool:
-        """True if it is NULL for some groups because they lack a neighbour."""
+        """True if it is NULL for some groups because they lack a neighbour, or all groups are equal."""
         other = self.other_mean
         read = [one.cells for one in self.cell_sums] + ([other.own_cells, other.cells] if other is not None else [])
-        return any(cells.lacking for cells in read)
+        return any(cells.may_have_no_value for cells in read)
 
     @property
     def every_part(self) -> tuple[SumPart, ...]:

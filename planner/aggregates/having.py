@@ -6,6 +6,7 @@ applied to an answer.
 
 from sqlglot import exp
 
+from mechanisms.protocol import LARGEST
 from planner.aggregates.aggregate import GroupScope, contains_aggregate, read_aggregate
 from planner.aggregates.arithmetic import Linear, is_never_negative, read_linear
 from planner.aggregates.ask_apart import ask_separately
@@ -35,6 +36,7 @@ from planner.aggregates.rounded_comparison import (
     unwrap_share,
 )
 from planner.aggregates.row_expression import Arithmetic
+from planner.aggregates.standard_scores import compare_standard_score
 from planner.aggregates.variance import compare_variance, is_variance
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
@@ -266,6 +268,9 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     Where rows that add to x add to the total and none is negative, x is 0 where the total is. It is then neither more
     nor less than a multiple of the total. A total of all groups is 0 only if there are no rows, and so no groups.
     """
+    scored = compare_standard_score(node, left, operator, right, within)
+    if scored is not None:
+        return scored
     below = find_divisor(left)
     whole = read_linear(below, within)
     part = read_linear(left.this, within)
@@ -279,7 +284,9 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     keys = {column.name for column in within.keys}
     is_of_all = all(found.cells.key is None and set(found.cells.whole) == keys for found, _ in whole.summands)
     is_mean = any(found.divisor for found, _ in whole.summands)
-    if rises and (operator in (">", "<") or (is_of_all and not is_mean)) and _is_part_of(part, whole):
+    # other statistics may be 0 where a group is not
+    is_total = all(found.cells.statistic in (None, LARGEST) for found, _ in whole.summands)
+    if is_total and rises and (operator in (">", "<") or (is_of_all and not is_mean)) and _is_part_of(part, whole):
         return _read_comparison(node, left.this, operator, times, within, negated=False)
     if is_mean:
         raise refuse_group_quotient(node)

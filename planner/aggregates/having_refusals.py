@@ -356,3 +356,26 @@ def refuse_group_divisor(node: exp.Expr) -> KeyholeError:
         hint="Instead you can ask: sum(x) > 0.1 * sum(sum(x)) OVER (), a share as a multiple of the total.",
         position=find_position(node),
     )
+
+
+def refuse_missing_key(node: exp.Window) -> KeyholeError:
+    """Return KH204 for a window partitioned or ordered by something other than the question's keys."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} is partitioned or ordered by something other than a key of the question",
+        detail="PARTITION BY takes keys, or expressions of one key such as its year. "
+        "ORDER BY takes one key of numbers or times.",
+        hint="Use the columns of GROUP BY.",
+        position=find_position(node),
+    )
+
+
+def refuse_window(node: exp.Window) -> KeyholeError:
+    """Return KH204 for a window that no threshold can be compared with."""
+    return KeyholeError(
+        "KH204",
+        f"{write_node(node)[:80]} is a window that thresholds cannot be compared with",
+        detail="Thresholds are compared with totals and means of all groups, and with earlier and later groups.",
+        hint="Instead you can ask: sum(...) OVER (PARTITION BY ...), avg(...) OVER (), lag(...) OVER (ORDER BY month).",
+        position=find_position(node),
+    )

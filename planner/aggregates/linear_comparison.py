@@ -7,6 +7,7 @@ from math import prod
 
 from sqlglot import exp
 
+from mechanisms.protocol import Deviation, Quantile
 from planner.aggregates.aggregate import Aggregate, GroupScope, contains_aggregate, sums_no_rows
 from planner.aggregates.arithmetic import (
     UNIT_MEASURES,
@@ -237,11 +238,13 @@ def _compare_cells(
             position=find_position(node),
         )
     others = [found for found, _ in summands if found.cells != OWN_GROUP_ALONE]
-    if len(others) > 1 and any(found.cells.extreme for found in others):
+    read = [found.cells.statistic for found in others if found.cells.statistic is not None]
+    if len(read) > 1 or (len(others) > 1 and any(isinstance(one, Quantile) for one in read)):
         raise KeyholeError(
             "KH204",
-            f"{write_short(node)} compares the largest or least of groups with other groups",
-            detail="The largest is compared with counts and sums of the group itself, and with constants.",
+            f"{write_short(node)} compares a quantile of groups, or their largest, with other groups",
+            detail="It is compared with counts and sums of the group itself, and with constants. Means and totals of "
+            "groups may stand beside one standard deviation of groups.",
             hint="Compare the group's own count or sum with it.",
             position=find_position(node),
         )
@@ -250,6 +253,7 @@ def _compare_cells(
     if value is None and any(found.cells.default is None and sums_no_rows(found, within) for found in others):
         return UNKNOWN
     left = Linear(summands, Fraction(0), difference.arithmetic).text
+    closed = [_close_if_equal(found.cells, operator) for found, _ in summands]
     first = next((found for found, _ in summands if found.cells == OWN_GROUP_ALONE), summands[0][0])
     return Comparison(
         text=f"{left} {operator} {convert_to_decimal(threshold)}",
@@ -270,12 +274,19 @@ def _compare_cells(
                 found.text,
                 found.measure,
                 found.parts,
-                replace(found.cells, fails=True) if value is not None and found.cells.lacking else found.cells,
+                replace(cells, fails=True) if value is not None and cells.lacking else cells,
                 coefficient,
             )
-            for found, coefficient in summands
+            for (found, coefficient), cells in zip(summands, closed, strict=True)
         ),
     )
+
+
+def _close_if_equal(cells: KeyCells, operator: str) -> KeyCells:
+    """Return cells of which a deviation that divides, if it is 0, makes the comparison with 0 fail."""
+    if not isinstance(cells.statistic, Deviation) or cells.statistic.if_equal is None:
+        return cells
+    return replace(cells, statistic=replace(cells.statistic, if_equal={">=": -1, "<=": 1}.get(operator, 0)))
 
 
 def _lack_cells(cells: Sequence[KeyCells]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.formula import Integers
-from mechanisms.keyhole.taken_cells import count_candidates, weigh_noises
+from mechanisms.keyhole.taken_cells import weigh_noises
 from mechanisms.protocol import CommonSums, TakenCells, Unachievable
 from planner.question.plan import Plan
 
@@ -37,14 +37,15 @@ def count_groups_read(plan: Plan, place: int) -> GroupsRead | None:
         return None
     try:
         kinds = [kind for one in range(len(common.readings)) for kind in weigh_noises(common, one)]
-        extreme = [
-            count_candidates(common, one)
-            for one, (reading, cells) in enumerate(zip(common.readings, common.cells, strict=True))
-            if any(where.extreme and at == place for (at, _), where in zip(reading, cells, strict=True))
+        statistics = [
+            math.prod(common.shape[axis] for axis in where.whole) * max(map(len, where.taken), default=1)
+            for reading, cells in zip(common.readings, common.cells, strict=True)
+            for (at, _), where in zip(reading, cells, strict=True)
+            if where.statistic is not None and at == place
         ]
     except Unachievable:
         return None
-    read = max((*(sum(count for at, _, count in kind if at == place) for kind in kinds), *extreme), default=0)
+    read = max((*(sum(count for at, _, count in kind if at == place) for kind in kinds), *statistics), default=0)
     readers = _count_readers(common, place)
     return None if readers is None or readers < 2 else GroupsRead(read, readers)
 

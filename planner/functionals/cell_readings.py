@@ -5,6 +5,7 @@ from fractions import Fraction
 from itertools import islice, product
 from math import gcd, prod
 
+from mechanisms.keyhole.cell_statistics import is_between_cells
 from mechanisms.keyhole.taken_cells import MOST_WEIGHT
 from mechanisms.protocol import CommonSums, TakenCells
 from planner.aggregates.comparison import CellSum, Comparison
@@ -31,7 +32,8 @@ SUMS_COUNTED = "a sum of other groups over no values counts as 0, where PostgreS
 def read_functional(comparison: Comparison, *, table: Table, where: Condition) -> tuple[Functional, Fraction]:
     """Return the functional of a comparison with `cell_sums`, and the worth of one of its integer steps.
 
-    Guarantee: in exact integers it is the comparison's sum, in every group that has all cells.
+    Guarantee: in exact integers it is the comparison's sum, in every group that has all cells. With a statistic that
+    may lie between them, it is counted in half steps, and the comparison's number is a whole step.
     Proof: docs/proofs/cell_readings.md.
 
     Raise KH203 to KH208.
@@ -39,7 +41,9 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
     made = [sum_cells(one, comparison, table=table, where=where) for one in comparison.cell_sums]
     worth = [size * one.times for (_, size), one in zip(made, comparison.cell_sums, strict=True)]
     constants = [one.times * (one.cells.default or 0) for one in comparison.cell_sums]
-    step = find_common_step(abs(one) for one in (*worth, *constants) if one)
+    between = any(is_between_cells(one.cells.statistic) for one in comparison.cell_sums)
+    whole = (*worth, *constants, *((comparison.at,) if between else ()))
+    step = find_common_step(abs(one) for one in whole if one) / (2 if between else 1)
     reads = tuple(
         CellRead(summed, one.cells, int(each / step), None if one.cells.default is None else int(constant / step))
         for (summed, _), one, each, constant in zip(made, comparison.cell_sums, worth, constants, strict=True)
@@ -79,7 +83,8 @@ def list_steps(reads: Sequence[CellRead]) -> list[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
     for weights in islice(product(*kinds), _MOST_KINDS):
         factors = [one.times * prod(by_key) for one, *by_key in zip(reads, *weights, strict=True)]
-        step = gcd(*factors) or 1
+        between = any(is_between_cells(one.cells.statistic) for one in reads)
+        step = 1 if between else gcd(*factors) or 1
         found.add((step, sum(abs(one) for one in factors) // step))
     return sorted(found)
 
@@ -158,6 +163,6 @@ def _axes(read: CellRead, keys: KeySpace) -> TakenCells:
         taken=cells.taken,
         most=cells.most,
         otherwise=read.otherwise,
-        extreme=cells.extreme,
+        statistic=cells.statistic,
         fails=cells.fails,
     )

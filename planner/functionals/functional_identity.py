@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from hashlib import sha256
 
+from mechanisms.protocol import LARGEST, LEAST, Deviation, Quantile
 from planner.question.condition_text import write_canonical
 from planner.question.question import CellRead, Functional, Offsets, Term
 
@@ -39,10 +40,20 @@ def identify_sum(functional: Functional) -> str:
 def _identify_reading(read: CellRead) -> str:
     where = read.cells
     taken = sha256(repr(where.taken).encode()).hexdigest() if where.taken else ""
-    cells = f"{where.whole!r} {where.key!r} {taken} {where.most}{f' {where.extreme:+}' if where.extreme else ''}"
+    statistic = "" if where.statistic is None else f" {_identify_statistic(where.statistic)}"
+    cells = f"{where.whole!r} {where.key!r} {taken} {where.most}{statistic}"
     otherwise = "" if read.otherwise is None else f" or {read.otherwise}"
     otherwise += " or fails" if where.fails else ""
     return f"{read.times} in {cells}{otherwise} of ({identify_sum(read.summed)})"
+
+
+def _identify_statistic(statistic: Quantile | Deviation) -> str:
+    if isinstance(statistic, Deviation):
+        divides = "" if statistic.if_equal is None else f" or {statistic.if_equal}"
+        return f"{'sample' if statistic.is_sample else 'whole'} deviation{divides}"
+    if statistic in (LARGEST, LEAST):
+        return "+1" if statistic == LARGEST else "-1"
+    return f"{'between' if statistic.interpolated else 'at'} {statistic.share}"
 
 
 def _identify_offsets(taken: Offsets, keys: Mapping[str, str]) -> str:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mechanisms.protocol import Deviation, Quantile
+
 
 @dataclass(frozen=True, slots=True)
 class KeyCells:
@@ -11,8 +13,8 @@ class KeyCells:
     They have all values of the keys `whole`, and the group's own values of the other keys. If `key` is set, a group
     whose value of it has index p reads the groups whose values have the indices `taken[p]`. If it reads none, the
     aggregate has the value `default`, in its unit, or no value to compare. With `most` the aggregate is a mean: each
-    group that is read counts `most // len(taken[p])` times. With `extreme` 1 or -1 it is the largest or least of the
-    groups' values. A comparison without a value is NULL, or false if it `fails` instead.
+    group that is read counts `most // len(taken[p])` times. With a `statistic` it is that of the groups' values. A
+    comparison without a value is NULL, or false if it `fails` instead.
     """
 
     whole: tuple[str, ...] = ()
@@ -20,7 +22,7 @@ class KeyCells:
     taken: tuple[tuple[int, ...], ...] = ()
     most: int = 0
     default: Fraction | None = None
-    extreme: int = 0
+    statistic: Quantile | Deviation | None = None
     fails: bool = False
 
     def list_weights(self) -> tuple[int, ...]:
@@ -31,6 +33,12 @@ class KeyCells:
     def lacking(self) -> frozenset[int]:
         """The indices of the values of `key` whose groups read no group and have no default."""
         return frozenset() if self.default is not None else self.empty
+
+    @property
+    def may_have_no_value(self) -> bool:
+        """True if a comparison with it is NULL in some groups: they lack groups, or it divides and may be 0."""
+        divides = isinstance(self.statistic, Deviation) and self.statistic.if_equal is not None
+        return divides or bool(self.lacking)
 
     @property
     def empty(self) -> frozenset[int]:

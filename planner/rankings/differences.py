@@ -38,6 +38,14 @@ from planner.rankings.ranked import PRICE
 from planner.values.decimals import convert_to_decimal, round_up
 
 _MOST_STEPS = 1 << 61  # values lie within +-2**62
+_DIRECTIONS: Mapping[str, frozenset[bool]] = {
+    ">": frozenset((True,)),
+    ">=": frozenset((True,)),
+    "<": frozenset((False,)),
+    "<=": frozenset((False,)),
+    "=": frozenset((True, False)),
+}
+"""By operator, True for a literal that values above a threshold meet."""
 
 
 def price_differences(
@@ -58,6 +66,7 @@ def price_differences(
     said = parse_tolerances(accuracy.tolerance)
     found: dict[object, tuple[Functional, Fraction]] = {}
     parts: dict[object, Fraction] = {}  # the least percentage of the numbers that one is compared with
+    directions: dict[object, frozenset[bool]] = {}
     for leaf in _find_differences(formulas, said):
         try:
             if leaf.cell_sums:
@@ -69,6 +78,7 @@ def price_differences(
         if made.cell_reads or _moves_both_ways(made, table, where):
             meaning, part = _identify(leaf), _compute_part(leaf, said)
             found[meaning], parts[meaning] = (made, size), min(part, parts.get(meaning, part))
+            directions[meaning] = directions.get(meaning, frozenset()) | _DIRECTIONS[leaf.operator]
     plain = Question(
         table=table,
         keys=keys,
@@ -80,10 +90,10 @@ def price_differences(
         warnings=(),
         per_unit=per_unit,
     )
-    amounts = _find_amounts(found, plain, per_query)
+    amounts = _find_amounts(found, directions, plain, per_query)
     dear = {meaning: one for meaning, one in found.items() if not parts[meaning] or amounts[meaning] > parts[meaning]}
     if len(dear) < len(found):
-        amounts = _find_amounts(dear, plain, per_query)  # the others take no share of the price
+        amounts = _find_amounts(dear, directions, plain, per_query)  # the others take no share of the price
     priced: dict[str, Decimal] = {}
 
     def settle(leaf: Comparison | SpreadComparison) -> Having:
@@ -100,12 +110,16 @@ def price_differences(
 
 
 def _find_amounts(
-    found: Mapping[object, tuple[Functional, Fraction]], plain: Question, per_query: float
+    found: Mapping[object, tuple[Functional, Fraction]],
+    directions: Mapping[object, frozenset[bool]],
+    plain: Question,
+    per_query: float,
 ) -> Mapping[object, Fraction]:
     """Return the amount of each difference with which they cost a quarter of `per_query` together.
 
     Parameters:
         found: the functional of each, and the worth of one of its steps.
+        directions: the directions in which each is compared, as in `_DIRECTIONS`.
         plain: the question, without its formula.
     """
     if not found:
@@ -113,17 +127,17 @@ def _find_amounts(
     question = replace(plain, functionals=tuple(made for made, _ in found.values()))
     losses = find_cell_reach(question).count_losses(count_unit_groups(question))
     number, accuracy = len(found), question.accuracy
-    return {
-        meaning: (_find_amount_beside if made.cell_reads else _find_amount)(
-            question,
-            place,
-            size,
-            epsilon=per_query / PRICE / losses / number,
-            fnr=accuracy.fnr / number,
-            fpr=accuracy.fpr / number,
-        )
-        for place, (meaning, (made, size)) in enumerate(found.items())
-    }
+    amounts: dict[object, Fraction] = {}
+    for place, (meaning, (made, size)) in enumerate(found.items()):
+        epsilon, fnr, fpr = per_query / PRICE / losses / number, accuracy.fnr / number, accuracy.fpr / number
+        if made.cell_reads:
+            ways = directions[meaning]
+            amounts[meaning] = _find_amount_beside(
+                question, place, size, epsilon=epsilon, fnr=fnr, fpr=fpr, is_above=ways
+            )
+        else:
+            amounts[meaning] = _find_amount(question, place, size, epsilon=epsilon, fnr=fnr, fpr=fpr)
+    return amounts
 
 
 def _identify(leaf: Comparison) -> object:
@@ -176,11 +190,19 @@ def _moves_both_ways(made: Functional, table: Table, where: Condition) -> bool:
 
 
 def _find_amount_beside(
-    question: Question, place: int, size: Fraction, *, epsilon: float, fnr: float, fpr: float
+    question: Question,
+    place: int,
+    size: Fraction,
+    *,
+    epsilon: float,
+    fnr: float,
+    fpr: float,
+    is_above: frozenset[bool],
 ) -> Fraction:
     """Return the tolerance of a comparison with other groups whose test costs about `epsilon`, rounded up."""
     try:
-        steps = find_affordable_tolerance(list_cell_sums(question)[1], place, epsilon=epsilon, fnr=fnr, fpr=fpr)
+        common = list_cell_sums(question)[1]
+        steps = find_affordable_tolerance(common, place, epsilon=epsilon, fnr=fnr, fpr=fpr, is_above=is_above)
     except Unachievable:  # refused when the question is planned
         return Fraction(0)
     return round_up(steps * size)

@@ -17,6 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
+from mechanisms.protocol import Deviation
 from planner.aggregates.aggregate import identify_sum
 from planner.aggregates.comparison import (
     FAILS,
@@ -151,6 +152,8 @@ class _BaseSetter:
         side = tuple(one for one in leaf.cell_sums if one.cells != OWN_GROUP_ALONE)
         if len(side) == len(leaf.cell_sums):
             side = side[1:]  # a neighbour against another: the first is on the left
+        # beside a mean of groups, their deviation is part of a limit whose size the mean says
+        side = tuple(one for one in side if not isinstance(one.cells.statistic, Deviation)) or side
         if len({one.times > 0 for one in side}) != 1:
             return None
         whole = sum(one.times for one in side)  # the mean of several
