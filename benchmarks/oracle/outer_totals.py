@@ -1,4 +1,4 @@
-"""Random comparisons with totals that stand around groups: what the integers say, and what PostgreSQL says.
+"""Random comparisons with totals and statistics around groups: what the integers say, and what PostgreSQL says.
 
 For PostgreSQL the grouped query is one that has every group which the question lists, where a group without rows has 0.
 A total over rows is the sum over those groups.
@@ -21,6 +21,11 @@ _CONDITIONS = (
     "n {o} {q} * {v} OR m {o} {c}",
     "m {o} {v} + {c}",
 )
+_CALLS = (
+    "avg(", "sum(", "avg(", "sum(", "max(", "min(", "stddev(", "stddev_pop(", "stddev_samp(",
+    "percentile_cont(0.5) WITHIN GROUP (ORDER BY ", "percentile_cont(0.9) WITHIN GROUP (ORDER BY ",
+    "percentile_disc(0.25) WITHIN GROUP (ORDER BY ", "percentile_disc(0.5) WITHIN GROUP (ORDER BY ",
+)  # fmt: skip
 _OF_GROUPS = (
     "WITH s AS ({m}) SELECT {shown} FROM s WHERE {condition:(SELECT %(m) FROM s)}",
     "WITH s AS ({m}) SELECT {shown} FROM s WHERE {condition:(SELECT 2 * %(z.m) - 1 FROM s z)}",
@@ -28,6 +33,10 @@ _OF_GROUPS = (
     "WITH s AS ({m}), t AS (SELECT %(m) AS v FROM s) SELECT {shown} FROM t CROSS JOIN s WHERE {condition:v}",
     "WITH s AS ({m}) SELECT {shown} FROM s LEFT JOIN (SELECT %(m) AS v FROM s) t ON true WHERE {condition:v}",
     "WITH s AS ({m}), t AS (SELECT %(m) AS v FROM s) SELECT {shown} FROM s WHERE {condition:(SELECT v FROM t)}",
+)
+_OF_A_WARD = (
+    "WITH s AS ({m}) SELECT {shown} FROM s WHERE {condition:(SELECT %(z.m) FROM s z WHERE z.ward = s.ward)}",
+    "WITH s AS ({m}) SELECT {shown} FROM s WHERE {condition:(SELECT 2 * %(z.m) FROM s z WHERE s.ward = z.ward)}",
 )
 _OF_ROWS = (
     "SELECT {shown} FROM ({m}) s WHERE {condition:({total})}",
@@ -39,9 +48,10 @@ _OF_ROWS = (
 
 
 def draw_outer_total(drawn: random.Random) -> GroupedStatement:
-    """Return a random comparison of groups with a total or mean that stands around them."""
+    """Return a random comparison of groups with a total or a statistic that stands around them."""
     keys = drawn.choice(_KEYS)
-    text = drawn.choice((*_OF_GROUPS, *_OF_ROWS)).replace("%", drawn.choice(("avg", "sum")))
+    of_parts = _OF_A_WARD if len(keys) > 1 else ()
+    text = drawn.choice((*_OF_GROUPS, *_OF_ROWS, *of_parts)).replace("%(", drawn.choice(_CALLS))
     before, _, rest = text.partition("{condition:")
     read = rest.removesuffix("}")
     condition = drawn.choice(_CONDITIONS).format(

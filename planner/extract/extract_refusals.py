@@ -255,19 +255,28 @@ def refuse_hidden_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None
     )
 
 
-def refuse_threshold_from_rows(node: exp.Expr, *, hint: str, counts_units: bool) -> KeyholeError:
+def refuse_threshold_from_rows(
+    node: exp.Expr, *, hint: str, counts_units: bool, is_statistic: bool = False
+) -> KeyholeError:
     """Return KH107 for a threshold that a subquery would take from rows, as the share of a total.
 
     Parameters:
         counts_units: the subquery counts privacy units, and the hint adds up those of each group.
+        is_statistic: it reads a quantile or standard deviation of rows, and the hint that of groups.
     """
+    if is_statistic:
+        detail = "A quantile or deviation of rows is no sum of groups. One of the groups' sizes is read off them."
+    elif counts_units:
+        detail = "A privacy unit of several groups counts once in the total. In the sum over groups it counts in each."
+    else:
+        detail = (
+            "A number of all rows is as private as one of a group. Write a public one in the place of the subquery, "
+            "such as last year's published one."
+        )
     return KeyholeError(
         "KH107",
         "a threshold that a subquery takes from other rows",
-        detail="A privacy unit of several groups counts once in the total. In the sum over groups it counts in each."
-        if counts_units
-        else "A number of all rows is as private as one of a group. Write a public one in the place of the subquery, "
-        "such as last year's published one.",
+        detail=detail,
         hint=hint,
         position=find_position(node),
     )

@@ -43,6 +43,7 @@ from planner.extract.hints.answerable_questions import (
 )
 from planner.extract.hints.number_in_place import put_number_in_place
 from planner.extract.hints.people import refuse_people
+from planner.extract.hints.statistics_of_groups import write_statistic_of_groups
 from planner.extract.hints.suggest_scorecard import suggest_ranking, suggest_scorecard
 from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import ParsedQuestion
@@ -357,8 +358,11 @@ def _refuse_subquery(place: ParsedQuestion, inner: exp.Query, key: str) -> Keyho
         return refuse_list_in_having(inner)
     if key == "having":
         units = write_units_of_groups(place, inner)
-        hint = suggest_public_total(place, in_place=units)
-        return refuse_threshold_from_rows(inner, hint=hint, counts_units=units is not None)
+        statistic = None if units is not None else write_statistic_of_groups(place, inner)
+        hint = suggest_public_total(place, in_place=units or statistic)
+        return refuse_threshold_from_rows(
+            inner, hint=hint, counts_units=units is not None, is_statistic=statistic is not None
+        )
     refusal = refuse_inner_subquery(inner)
     if key == "where" and not place.with_text and (instead := put_number_in_place(place, inner)) is not None:
         return refuse_value_of_all_rows(inner, instead=instead)

@@ -117,3 +117,21 @@ SELECT date_trunc('month', invoice_date) FROM sales GROUP BY 1 HAVING count(DIST
 --> units
 SELECT month FROM capped_sales GROUP BY month HAVING count(DISTINCT customer_id) > 30
 --> units of another table
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > 2 * (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM (SELECT count(*) AS n FROM sales GROUP BY month) g)
+--> twice the median of groups
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > 2 * (SELECT percentile_cont(0.50) WITHIN GROUP (ORDER BY n DESC) FROM (SELECT count(*) AS n FROM sales GROUP BY month) g)
+--> twice the median of groups
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month), s AS (SELECT median(n) AS p FROM m) SELECT month FROM m CROSS JOIN s WHERE n > 2 * s.p
+--> twice the median of groups
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > 2 * (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY n) FROM (SELECT count(*) AS n FROM sales GROUP BY month) g)
+--> twice the lower median of groups
+
+SELECT month FROM (SELECT month, (count(*) - avg(count(*)) OVER ()) / stddev(count(*)) OVER () AS z FROM sales GROUP BY month) q WHERE z > 2
+--> two deviations above the mean of groups
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month), s AS (SELECT avg(n) AS a, stddev_samp(n) AS d FROM m) SELECT month FROM m, s WHERE (n - a) / d > 2
+--> two deviations above the mean of groups

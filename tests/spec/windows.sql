@@ -24,7 +24,7 @@ SELECT month FROM sales GROUP BY 1 HAVING count(*) < 0.5 * (SELECT avg(n) FROM (
 --> [month 13] f0 <= -1 ~20280; count(*) - 0.5 * avg(count(*)) OVER () {} delta 2600
 
 SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT max(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) q)
---> [month 13] f0 > 0 ~2400; count(*) - max(count(*)) OVER () {} delta 100
+--> [month 13] f0 > 0 ~1800; count(*) - max(count(*)) OVER () {} delta 100
 
 SELECT country, month FROM sales s GROUP BY country, month HAVING count(*) > 0.1 * (SELECT count(*) FROM sales t WHERE t.country = s.country)
 --> [country 4, month 13] f0 > 0 ~7600; count(*) - 0.1 * sum(count(*)) OVER (PARTITION BY "country") {} delta 1000
@@ -216,7 +216,7 @@ SELECT month FROM (SELECT month, count(*) AS n, sum(count(*)) OVER (ORDER BY mon
 --> [month 13] f0 > 5000 ~500; sum(count(*)) OVER (ORDER BY month RANGE BETWEEN INTERVAL '2 MONTHS' PRECEDING AND CURRENT ROW) {} delta 1
 
 SELECT month FROM (SELECT month, stddev(count(*)) OVER () AS b, count(*) AS n FROM sales GROUP BY month) q WHERE n > 2 * b
---> KH101 stddev(count(*))
+--> [month 13] f0 > 0 ~5200; count(*) - 2 * stddev(count(*)) OVER () {} delta 200
 
 SELECT month FROM (SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month) q WHERE (n > b) IS NOT TRUE
 --> KH204 (n
@@ -534,10 +534,10 @@ SELECT month FROM (SELECT month, count(DISTINCT stock_code) AS n, lag(count(DIST
 --> KH204
 
 SELECT month FROM (SELECT month, sum(amount) AS s, max(sum(amount)) OVER () AS best FROM sales GROUP BY month) q WHERE s > 0.5 * best
---> [month 13] f0 > 0 ~5800000; sum(amount) - 0.5 * max(sum(amount)) OVER () {} delta 300000
+--> [month 13] f0 > 0 ~4400000; sum(amount) - 0.5 * max(sum(amount)) OVER () {} delta 300000
 
 SELECT month FROM sales GROUP BY month HAVING count(*) < 0.5 * (SELECT max(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) q)
---> [month 13] f0 <= -1 ~4000; count(*) - 0.5 * max(count(*)) OVER () {} delta 200
+--> [month 13] f0 <= -1 ~3000; count(*) - 0.5 * max(count(*)) OVER () {} delta 200
 
 SELECT country, month FROM (SELECT country, month, count(*) AS n, min(count(*)) OVER (PARTITION BY country ORDER BY month ROWS 4 PRECEDING) AS least FROM sales GROUP BY 1, 2) q WHERE least > 300
 --> [country 4, month 13] f0 > 300 ~30; min(count(*)) OVER (PARTITION BY country ORDER BY month ROWS BETWEEN 4 PRECEDING AND CURRENT ROW) {} delta 1
@@ -591,7 +591,7 @@ WITH s AS (SELECT month, sum(amount) AS a FROM sales GROUP BY month) SELECT mont
 --> KH101 sum(amount)
 
 WITH s AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT month FROM s WHERE n > 2 * (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM s)
---> KH101 count(*)
+--> [month 13] f0 > 0 ~6800; count(*) - 2 * percentile_cont(0.5) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 200
 
 WITH s AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT month FROM s WHERE n > (SELECT sum(n) / count(*) FROM s)
 --> KH101 count(*)
@@ -732,3 +732,138 @@ SELECT country FROM sales GROUP BY country HAVING sum(amount) > (SELECT coalesce
 
 SELECT country FROM sales GROUP BY country HAVING count(*) > (SELECT count(*) FROM sales WHERE country = 'Atlantis') + 500
 --> [country 4] f0 > 500 ~3400; count(*) - sum(count(*) FILTER(WHERE (country = 'Atlantis'))) OVER () {} delta 100
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > 2 * (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM (SELECT count(*) AS n FROM sales GROUP BY month) g)
+--> [month 13] f0 > 0 ~6800; count(*) - 2 * percentile_cont(0.5) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 200
+
+SELECT month FROM sales GROUP BY month HAVING count(*) < 0.5 * (SELECT percentile_disc(0.25) WITHIN GROUP (ORDER BY n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g)
+--> [month 13] f0 <= -1 ~3400; count(*) - 0.5 * percentile_disc(0.25) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 200
+
+SELECT month FROM sales GROUP BY month HAVING sum(amount) >= (SELECT median(n) FROM (SELECT month, sum(amount) AS n FROM sales GROUP BY month) g)
+--> [month 13] f0 > -1 ~6400000; sum(amount) - percentile_cont(0.5) WITHIN GROUP (ORDER BY sum(amount)) OVER () {} delta 300000
+
+SELECT month FROM sales GROUP BY month HAVING count(DISTINCT customer_id) > (SELECT percentile_cont(0.9) WITHIN GROUP (ORDER BY n) FROM (SELECT month, count(DISTINCT customer_id) AS n FROM sales GROUP BY month) g)
+--> [month 13] f0 > 0 ~38; count(DISTINCT customer_id) - percentile_cont(0.9) WITHIN GROUP (ORDER BY count(DISTINCT customer_id)) OVER () {} delta 2
+
+SELECT month FROM sales GROUP BY month HAVING count(*) >= (SELECT percentile_disc(1) WITHIN GROUP (ORDER BY n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g)
+--> [month 13] f0 > -1 ~1800; count(*) - percentile_disc(1) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 100
+
+SELECT month FROM sales GROUP BY month HAVING count(*) BETWEEN (SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g) AND (SELECT percentile_cont(0.75) WITHIN GROUP (ORDER BY n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g)
+--> [month 13] (f0 > -1 ~9400 and f1 <= 0 ~9400); count(*) - percentile_cont(0.25) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 200; count(*) - percentile_cont(0.75) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 200
+
+SELECT month FROM sales GROUP BY month HAVING 1.0 * count(*) / (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g) > 2
+--> [month 13] (f0 > 0 ~15800 and f1 > 0 ~7400); count(*) - 2 * percentile_cont(0.5) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 200; percentile_cont(0.5) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 1
+
+SELECT month FROM (SELECT month, sum(amount) AS n, min(sum(amount)) OVER () AS w FROM sales GROUP BY month) q WHERE n / nullif(w, 0) > 2
+--> [month 13] ((f0 > 0 ~14000000 and f1 > 0 ~6300000) or (f0 <= -1 ~14000000 and f1 <= -1 ~6300000)); sum(amount) - 2 * min(sum(amount)) OVER () {} delta 150000; min(sum(amount)) OVER () {} delta 1
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month) SELECT month FROM m WHERE n > 2 * (SELECT percentile_cont(0.9) WITHIN GROUP (ORDER BY n) FROM m)
+--> [month 13] f0 > 0 ~6600; count(*) - 2 * percentile_cont(0.9) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 200
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month), s AS (SELECT percentile_cont(0.9) WITHIN GROUP (ORDER BY n) AS p FROM m) SELECT month FROM m CROSS JOIN s WHERE n > s.p
+--> [month 13] f0 > 0 ~4000; count(*) - percentile_cont(0.9) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 200
+
+SELECT month, count(*) > 2 * (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g) AS big FROM sales GROUP BY month
+--> [month 13] true show f0 > 0 ~6800; count(*) - 2 * percentile_cont(0.5) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 200
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month), s AS (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS med FROM m) SELECT month FROM m, s WHERE n > 2 * med AND med >= 1000
+--> [month 13] (f0 > 0 ~360 and f1 > 1999 ~200); count(*) - 2 * percentile_cont(0.5) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 200; percentile_cont(0.5) WITHIN GROUP (ORDER BY count(*)) OVER () {} delta 1
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT percentile_cont(1.5) WITHIN GROUP (ORDER BY n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g)
+--> KH204 (SELECT
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT percentile_disc(0.9) WITHIN GROUP (ORDER BY n DESC) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g)
+--> KH204 (SELECT
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) - percentile_cont(0.25) WITHIN GROUP (ORDER BY n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g)
+--> KH204 count(*)
+
+SELECT month FROM (SELECT month, count(*) AS n, percentile_cont(0.5) WITHIN GROUP (ORDER BY count(*)) OVER (ORDER BY month) AS w FROM sales GROUP BY month) q WHERE n > 2 * w
+--> KH204 n
+
+SELECT month FROM sales GROUP BY month HAVING sum(amount) > (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM (SELECT month, max(amount) AS n FROM sales GROUP BY month) g)
+--> KH204 (SELECT
+
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY amount) FROM sales)
+--> KH107 percentile_cont(0.5)
+
+SELECT country FROM sales GROUP BY country HAVING sum(amount) > (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY size) FROM (SELECT country, sum(amount) AS size FROM sales GROUP BY country) AS sizes)
+--> [country 4] f0 > 0 ~5200000; sum(amount) - percentile_cont(0.5) WITHIN GROUP (ORDER BY sum(amount)) OVER () {} delta 300000
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT avg(n) + 2 * stddev(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) g)
+--> [month 13] f0 > 0 ~67600; count(*) - avg(count(*)) OVER () - 2 * stddev(count(*)) OVER () {} delta 2600
+
+SELECT month FROM (SELECT month, sum(amount) AS s, avg(sum(amount)) OVER () AS a, stddev_pop(sum(amount)) OVER () AS d FROM sales GROUP BY month) q WHERE s < a - d
+--> [month 13] f0 <= -1 ~67600000; sum(amount) - avg(sum(amount)) OVER () + stddev_pop(sum(amount)) OVER () {} delta 3900000
+
+SELECT month FROM (SELECT month, sum(amount) AS s, avg(sum(amount)) OVER () AS a, stddev_samp(sum(amount)) OVER () AS d FROM sales GROUP BY month) q WHERE s > a + 2 * d AND a >= 100000
+--> [month 13] (f0 > 0 ~23400000 and f1 > 129999999 ~13000000); sum(amount) - avg(sum(amount)) OVER () - 2 * stddev_samp(sum(amount)) OVER () {} delta 3900000; avg(sum(amount)) OVER () {} delta 1
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month), s AS (SELECT avg(n) AS a, stddev(n) AS d FROM m) SELECT month FROM m, s WHERE (n - a) / d > 2
+--> [month 13] f0 > 0 ~67600; count(*) - avg(count(*)) OVER () - 2 * stddev(count(*)) OVER () {} delta 2600
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month), z AS (SELECT month, n, avg(n) OVER () AS mean, stddev(n) OVER () AS sd FROM m) SELECT month FROM z WHERE (n - mean) / sd > 2
+--> [month 13] f0 > 0 ~67600; count(*) - avg(count(*)) OVER () - 2 * stddev(count(*)) OVER () {} delta 2600
+
+WITH m AS (SELECT month, count(*) AS n FROM sales GROUP BY month), z AS (SELECT month, n, stddev(n) OVER () AS sd FROM m) SELECT month FROM z WHERE n > 3 * sd
+--> [month 13] f0 > 0 ~7000; count(*) - 3 * stddev(count(*)) OVER () {} delta 200
+
+SELECT month FROM (SELECT month, (sum(amount) - avg(sum(amount)) OVER ()) / nullif(stddev(sum(amount)) OVER (), 0) AS z FROM sales GROUP BY month) q WHERE abs(z) >= 2
+--> [month 13] (f0 > -1 ~234000000 or f1 <= 0 ~234000000); sum(amount) - avg(sum(amount)) OVER () - 2 * stddev(sum(amount)) OVER () {} delta 3900000; sum(amount) - avg(sum(amount)) OVER () + 2 * stddev(sum(amount)) OVER () {} delta 3900000
+
+SELECT month FROM (SELECT month, (sum(amount) - avg(sum(amount)) OVER ()) / stddev(sum(amount)) OVER () AS z FROM sales GROUP BY month) q WHERE z BETWEEN -1 AND 1.5
+--> [month 13] (f0 > -1 ~161200000 and f1 <= 0 ~395200000); sum(amount) - avg(sum(amount)) OVER () + stddev(sum(amount)) OVER () {} delta 3900000; sum(amount) - avg(sum(amount)) OVER () - 1.5 * stddev(sum(amount)) OVER () {} delta 7800000
+
+SELECT country, month FROM (SELECT country, month, (count(*) - avg(count(*)) OVER (PARTITION BY country)) / stddev(count(*)) OVER (PARTITION BY country) AS z FROM sales GROUP BY country, month) q WHERE round(z, 1) > 2
+--> [country 4, month 13] f0 > -1 ~1404000; count(*) - avg(count(*)) OVER (PARTITION BY country) - 2.05 * stddev(count(*)) OVER (PARTITION BY country) {} delta 52000
+
+SELECT country, month FROM (SELECT country, month, count(*) AS n, avg(count(*)) OVER (PARTITION BY country) AS a, stddev(count(*)) OVER (PARTITION BY country) AS d FROM sales GROUP BY country, month) q WHERE n NOT BETWEEN a - 2 * d AND a + 2 * d
+--> [country 4, month 13] (f0 <= -1 ~156000 or f1 > 0 ~156000); count(*) - avg(count(*)) OVER (PARTITION BY country) + 2 * stddev(count(*)) OVER (PARTITION BY country) {} delta 2600; count(*) - avg(count(*)) OVER (PARTITION BY country) - 2 * stddev(count(*)) OVER (PARTITION BY country) {} delta 2600
+
+SELECT month FROM (SELECT month, count(*) AS n, avg(count(*)) OVER w AS a, stddev(count(*)) OVER w AS d FROM sales GROUP BY month WINDOW w AS (ORDER BY month ROWS BETWEEN 6 PRECEDING AND 1 PRECEDING)) q WHERE n > a + 3 * d
+--> [month 13] f0 > 0 ~936000; count(*) - avg(count(*)) OVER (ORDER BY month ROWS BETWEEN 6 PRECEDING AND 1 PRECEDING) - 3 * stddev(count(*)) OVER (ORDER BY month ROWS BETWEEN 6 PRECEDING AND 1 PRECEDING) {} delta 12000
+
+SELECT month FROM (SELECT month, (count(*) - avg(count(*)) OVER w) / stddev(count(*)) OVER w AS z FROM sales GROUP BY month WINDOW w AS (ORDER BY month ROWS BETWEEN 6 PRECEDING AND 1 PRECEDING)) q WHERE z > 3
+--> KH204 z
+
+SELECT month FROM (SELECT month, (count(*) - avg(count(*)) OVER ()) / stddev(count(*)) OVER () AS z FROM sales GROUP BY month) q WHERE z >= 0
+--> KH204 z
+
+SELECT month FROM (SELECT month, (count(*) - avg(count(*)) OVER ()) / stddev(count(*)) OVER () AS z FROM sales GROUP BY month) q WHERE z > 0
+--> [month 13] f0 > 0 ~9880; count(*) - avg(count(*)) OVER () {} delta 1300
+
+SELECT month FROM (SELECT month, count(*) / stddev(count(*)) OVER () AS z FROM sales GROUP BY month) q WHERE z > 1
+--> KH204 z
+
+SELECT month FROM (SELECT month, count(*) AS n, stddev(count(*)) OVER (PARTITION BY month) AS d FROM sales GROUP BY month) q WHERE n > d
+--> KH204 n
+
+SELECT country, month FROM (SELECT country, month, count(*) AS n, stddev(count(*)) OVER (PARTITION BY country, extract(year FROM month)) AS d FROM sales GROUP BY country, month) q WHERE n > d
+--> [country 4, month 13] f0 > 0 ~3600; count(*) - stddev(count(*)) OVER (PARTITION BY country, EXTRACT(YEAR FROM month)) {} delta 200
+
+SELECT country FROM sales GROUP BY country HAVING avg(amount) > (SELECT avg(a) + stddev(a) FROM (SELECT country, avg(amount) AS a FROM sales GROUP BY country) q)
+--> KH204
+
+SELECT country FROM sales WHERE gift GROUP BY country HAVING 2 * (SELECT stddev(amount) FROM sales WHERE gift) < count(*)
+--> KH107 stddev(amount)
+
+SELECT country, month FROM sales s GROUP BY country, month HAVING count(*) > 2 * (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) FROM (SELECT month, count(*) AS n FROM sales t WHERE t.country = s.country GROUP BY month) g)
+--> [country 4, month 13] f0 > 0 ~6800; count(*) - 2 * percentile_cont(0.5) WITHIN GROUP (ORDER BY count(*)) OVER (PARTITION BY "country") {} delta 200
+
+SELECT country, month FROM sales s GROUP BY country, month HAVING count(*) > 2 * (SELECT avg(n) FROM (SELECT country AS c, month, count(*) AS n FROM sales GROUP BY country, month) g WHERE g.c = s.country)
+--> [country 4, month 13] f0 > 0 ~10400; count(*) - 2 * avg(count(*)) OVER (PARTITION BY "country") {} delta 1300
+
+SELECT country, month FROM sales s GROUP BY country, month HAVING count(*) > 2 * (SELECT avg(n) FROM (SELECT country AS c, month, count(*) AS n FROM sales GROUP BY country, month) g WHERE g.c = s.month)
+--> KH107 avg(n)
+
+SELECT country, month FROM sales s GROUP BY country, month HAVING count(*) > 2 * (SELECT avg(n) FROM (SELECT country, month, count(*) AS n FROM sales GROUP BY country, month) g WHERE g.n = s.month)
+--> KH107 avg(n)
+
+WITH m AS (SELECT country, month, count(*) AS n FROM sales GROUP BY country, month) SELECT country, month FROM m WHERE n > (SELECT avg(x.n) + stddev(x.n) FROM m x WHERE x.month = m.month)
+--> [country 4, month 13] f0 > 0 ~17600; count(*) - avg(count(*)) OVER (PARTITION BY "month") - stddev(count(*)) OVER (PARTITION BY "month") {} delta 800
+
+WITH m AS (SELECT country, month, count(*) AS n FROM sales GROUP BY country, month) SELECT country, month FROM m WHERE n > (SELECT avg(x.n) FROM m x WHERE x.month > m.month)
+--> KH101 count(*)
+
+SELECT country, month FROM sales s GROUP BY country, month HAVING count(*) > 2 * (SELECT avg(n) FROM (SELECT month, count(*) AS n FROM sales t WHERE t.country = s.country AND t.gift GROUP BY month) g)
+--> KH107 avg(n)

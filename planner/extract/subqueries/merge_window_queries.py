@@ -35,7 +35,8 @@ from planner.parser.tree import contains_type, find_offset, is_star, locate_name
 
 _IN_SUBQUERY = frozenset(("expressions", "from_", "joins", "where", "group", "having"))
 _IN_READER = frozenset(("expressions", "from_", "with_", "where", "order"))
-_OVER_SIZES = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead)
+_SPREADS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)
+_OVER_SIZES = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, *_SPREADS)
 _COMPARED = (exp.Predicate, exp.Case)
 _KEEPS_LABEL = (exp.Binary, exp.Not, exp.Between, exp.Window, exp.In)
 

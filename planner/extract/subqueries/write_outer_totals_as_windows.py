@@ -18,7 +18,7 @@ from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import IN_QUESTION, is_kept_side, list_items, may_be_unit_query
 from planner.extract.subqueries.same_groups import find_source
-from planner.extract.subqueries.write_totals_as_windows import write_as_window, write_over_sizes
+from planner.extract.subqueries.write_totals_as_windows import find_alike_keys, write_as_window, write_over_sizes
 from planner.parser.clauses import find_clauses, matches_tree
 from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import quote_identifier
@@ -104,19 +104,21 @@ def _write_one(
     """Return a scalar subquery as an expression of windows inside. Return None if it reads other rows or groups."""
     source = find_source(inner)
     parent = read.select.parent
-    if isinstance(parent, exp.CTE) and any(node is source for node in list_references(parent)):
-        plain = not any(value for key, value in inner.args.items() if key not in ("expressions", "from_"))
-        alias = source.args.get("alias") if source is not None else None
-        named = alias is not None and alias.args.get("columns")
-        if not plain or named or len(inner.expressions) != 1:
-            return None
-        own = read_alias(source) if isinstance(source, exp.Table) else ""
-        return write_over_sizes(strip_parentheses(inner.expressions[0].unalias()), own, sizes)
     keys = {
         name: read_name(strip_parentheses(node).this)
         for name, node in expressions.items()
         if isinstance(strip_parentheses(node), exp.Column)
     }
+    if isinstance(parent, exp.CTE) and any(node is source for node in list_references(parent)):
+        plain = not any(value for key, value in inner.args.items() if key not in ("expressions", "from_", "where"))
+        alias = source.args.get("alias") if source is not None else None
+        named = alias is not None and alias.args.get("columns")
+        if not plain or named or len(inner.expressions) != 1:
+            return None
+        own = read_alias(source) if isinstance(source, exp.Table) else ""
+        alike = find_alike_keys(inner, own, reader.alias, keys=keys, own_keys=keys)
+        shown = strip_parentheses(inner.expressions[0].unalias())
+        return None if alike is None else write_over_sizes(shown, own, sizes, partition=alike)
     return write_as_window(inner, read, around=reader.alias, keys=keys)
 
 

@@ -16,7 +16,7 @@ The meaning stays where every row of the table is in a group: both add up the sa
 are in no group, and count on neither side.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -27,6 +27,7 @@ from planner.extract.private_read import PrivateRead
 from planner.parser.edits import Edit
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import contains_type, read_alias, read_name, strip_parentheses, write_node
+from planner.values.group_statistics import STATISTICS, find_read_argument
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
 _NAMED = frozenset(("this", "db", "alias"))
@@ -79,14 +80,33 @@ def write_as_window(
     shown = strip_parentheses(inner.expressions[0].unalias())
     if contains_type(shown, exp.Query, exp.Window):
         return None
+    named = {name: name for name in _list_key_names(read.select)} if keys is None else keys
+    around = around or _find_name(read.node)
     if isinstance(source, exp.Table):
-        named = {name: name for name in _list_key_names(read.select)} if keys is None else keys
-        rows = _find_rows(inner, source, read, around=around or _find_name(read.node), keys=named)
+        rows = _find_rows(inner, source, read, around=around, keys=named)
         return None if rows is None else _write_windows(shown, source, rows, read)
-    if not isinstance(source, exp.Subquery) or not _has_plain_alias(source) or inner.args.get("where") is not None:
+    if not isinstance(source, exp.Subquery) or not _has_plain_alias(source) or not isinstance(source.this, exp.Select):
         return None
-    sizes = _list_sizes(source.this, read) if isinstance(source.this, exp.Select) else None
-    return None if sizes is None else write_over_sizes(shown, read_alias(source), sizes)
+    own = read_alias(source)
+    found = _list_sizes(source.this, read, around=around, keys=named)
+    alike = find_alike_keys(inner, own, around, keys=named, own_keys=_list_shown_keys(source.this))
+    if found is None or alike is None:
+        return None
+    sizes, partition = found
+    return write_over_sizes(shown, own, sizes, partition=dict.fromkeys((*partition, *alike)))
+
+
+def find_alike_keys(
+    inner: exp.Select, own: str, around: str, *, keys: Mapping[str, str], own_keys: Mapping[str, str]
+) -> tuple[str, ...] | None:
+    """Return the keys in which a subquery's groups are alike with the group around. None for another WHERE.
+
+    Parameters:
+        own: the name of what the subquery reads, around: that of the query around.
+        keys: the columns of the query around that show keys, with these, own_keys: those of what the subquery reads.
+    """
+    found = [_find_correlated_key(one, own, around, keys, own_keys) for one in _list_conjuncts(inner)]
+    return tuple(one for one in found if one is not None) if None not in found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +154,23 @@ def _find_rows(
     return _Rows(tuple(partition), more)
 
 
-def _find_correlated_key(conjunct: exp.Expr, own: str, around: str, keys: Mapping[str, str]) -> str | None:
-    """Return the key column c if the condition is `own.c = outer.c`. Return None for other conditions."""
+def _find_correlated_key(
+    conjunct: exp.Expr, own: str, around: str, keys: Mapping[str, str], own_keys: Mapping[str, str] | None = None
+) -> str | None:
+    """Return the key column c if the condition is `own.c = outer.c`. Return None for other conditions.
+
+    Without `own_keys`, own names are those of columns.
+    """
     if not isinstance(conjunct, exp.EQ) or own == around:
         return None
     sides = [strip_parentheses(conjunct.this), strip_parentheses(conjunct.expression)]
     if not all(isinstance(one, exp.Column) for one in sides):
         return None
     named = {read_name(one.args.get("table")): read_name(one.this) for one in sides}
-    if set(named) != {own, around} or keys.get(named[around]) != named[own]:
+    if set(named) != {own, around}:
         return None
-    return named[own]
+    meant = named[own] if own_keys is None else own_keys.get(named[own])
+    return meant if meant is not None and keys.get(named[around]) == meant else None
 
 
 def _reads_alone(node: exp.Expr, own: str) -> bool:
@@ -209,48 +235,84 @@ def _is_whole(call: exp.Expr, read: PrivateRead) -> bool | None:
     return found[0][1] != "bigint" if alone and found[0][0] is SqlType.INTEGER else None
 
 
-def _list_sizes(inner: exp.Select, read: PrivateRead) -> dict[str, exp.Expr] | None:
-    """Return the sizes, by name, that a grouped subquery shows of the groups of the question around it."""
+def _list_sizes(
+    inner: exp.Select, read: PrivateRead, *, around: str, keys: Mapping[str, str]
+) -> tuple[dict[str, exp.Expr], tuple[str, ...]] | None:
+    """Return the sizes, by name, that a grouped subquery shows of the groups of the question around it.
+
+    With them are the keys in which these groups are those of one group around. Return None for other subqueries.
+    """
     source = _find_source(inner)
     plain = not any(value for key, value in inner.args.items() if key not in _GROUPED)
     if not (plain and isinstance(source, exp.Table) and _is_same_table(source, read)):
         return None
-    own, keys = _find_name(source), _list_key_names(inner)
-    conjuncts = _list_conjuncts(inner)
-    if not keys or keys != _list_key_names(read.select) or not all(_reads_alone(one, own) for one in conjuncts):
+    own, grouped = _find_name(source), _list_key_names(inner)
+    alike: list[str] = []
+    conjuncts: list[exp.Expr] = []
+    for conjunct in _list_conjuncts(inner):
+        joined = _find_correlated_key(conjunct, own, around, keys)
+        if joined is None:
+            conjuncts.append(conjunct)
+        else:
+            alike.append(joined)
+    if not grouped or grouped | set(alike) != _list_key_names(read.select):
+        return None
+    if not all(_reads_alone(one, own) for one in conjuncts):
         return None
     if _spell_all(conjuncts) != _spell_all(_list_conjuncts(read.select)):
         return None
-    return {
+    sizes = {
         read_name(item.args["alias"]): item.this
         for item in inner.expressions
         if isinstance(item, exp.Alias) and _reads_alone(item.this, own)
     }
+    return sizes, tuple(alike)
 
 
-def write_over_sizes(shown: exp.Expr, own: str, sizes: Mapping[str, exp.Expr]) -> str | None:
-    """Return an expression of means, sums and extremes of sizes of all groups as windows. Return None for others.
+def _list_shown_keys(select: exp.Select) -> dict[str, str]:
+    """Return the keys that a grouped SELECT shows, by the names that it gives them."""
+    keys, found = _list_key_names(select), dict[str, str]()
+    for item in select.expressions:
+        node = strip_parentheses(item.unalias())
+        if isinstance(node, exp.Column) and read_name(node.this) in keys:
+            column = read_name(node.this)
+            found[read_name(item.args["alias"]) if isinstance(item, exp.Alias) else column] = column
+    return found
+
+
+def write_over_sizes(
+    shown: exp.Expr, own: str, sizes: Mapping[str, exp.Expr], *, partition: Iterable[str] = ()
+) -> str | None:
+    """Return an expression of means, sums and statistics of sizes of groups as windows. Return None for others.
 
     Parameters:
         own: the name that qualifies the sizes.
+        partition: the keys in which these groups are alike.
     """
     copied: exp.Expr = exp.Paren(this=shown.copy())
     if not _reads_alone(copied, own):
         return None
-    calls = [one for one in copied.find_all(exp.AggFunc) if isinstance(one, exp.Avg | exp.Sum | exp.Max | exp.Min)]
+    calls = list(copied.find_all(exp.Avg, exp.Sum, *STATISTICS))
     within = {id(column) for call in calls for column in call.find_all(exp.Column)}
     if not calls or contains_type(copied, exp.Filter, exp.Distinct, exp.Query, exp.Window):
         return None
-    if len(calls) < len(list(copied.find_all(exp.AggFunc))):
+    known = {id(call.this) if isinstance(call, exp.WithinGroup) else id(call) for call in calls}
+    if any(id(one) not in known for one in copied.find_all(exp.AggFunc)):
         return None
     if any(id(column) not in within for column in copied.find_all(exp.Column)):
         return None
     for call in calls:
-        column = strip_parentheses(call.this)
+        argument = find_read_argument(call)
+        column = None if argument is None else strip_parentheses(argument)
         size = sizes.get(read_name(column.this)) if isinstance(column, exp.Column) else None
-        if size is None or contains_type(size, exp.Query, exp.Window) or not contains_type(size, exp.AggFunc):
+        if column is None or size is None or contains_type(size, exp.Query, exp.Window):
             return None
-        call.replace(_make_window(type(call)(this=_strip_qualifiers(size)), ()))
+        if not contains_type(size, exp.AggFunc):
+            return None
+        column.replace(_strip_qualifiers(size))
+        # sqlglot writes a median as a percentile, with a number that nobody typed
+        of_groups = exp.Anonymous(this="median", expressions=[call.this]) if isinstance(call, exp.Median) else call
+        call.replace(_make_window(of_groups.copy(), tuple(partition)))
     return write_node(copied.this)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from benchmarks.oracle.group_spreads import draw_group_spread
 from benchmarks.oracle.judging import Tally, judge
 from benchmarks.oracle.outer_totals import draw_outer_total, judge_outer_total
 from benchmarks.oracle.rankings import draw_ranking, judge_ranking
@@ -125,6 +126,16 @@ def test_totals_that_stand_around_groups_say_what_postgresql_says(judges: Engine
     statements = rounds(100, quick=40)
     tally = judge_drawn(judges, draw_outer_total, judge_outer_total, statements=statements, seed=20261202)
     assert tally.judged >= 0.75 * WORLDS * statements, tally
+
+
+def test_spreads_of_groups_say_what_postgresql_says(judges: Engines) -> None:
+    """800 random standard scores, and means plus standard deviations, of groups, forty at quick.
+
+    Without noise or tolerance, so a false alarm is impossible.
+    """
+    statements = rounds(100, quick=40)
+    tally = judge_drawn(judges, draw_group_spread, judge_window, statements=statements, seed=20261203)
+    assert tally.judged >= 0.6 * WORLDS * statements, tally
 
 
 def judge_drawn(
