@@ -62,6 +62,19 @@ def test_other_factors_and_thresholds_are_read_off_the_same_values(tmp_path: Pat
         here.service.ledger.verify_everything()
 
 
+@pytest.mark.parametrize(
+    "limit", ["1000 + percentile_cont(0.5) WITHIN GROUP (ORDER BY n)", "avg(n) + 0.1 * stddev_pop(n)"]
+)
+def test_statistics_of_groups_are_read_off_what_a_share_left(tmp_path: Path, limit: str) -> None:
+    with room(tmp_path) as here:
+        here.ask(SHARE.format("0.3"), tolerance="count(*) - 0.3 * sum(count(*)) OVER ()=50")
+        before = here.spent()
+        answer = here.ask(AVERAGE.replace("avg(n)", limit), "bob", tolerance="500")
+        assert answer.keys.keys == BUSY_STORES
+        assert is_free(here, answer)
+        assert here.spent() == before
+
+
 def test_a_share_is_read_off_what_thresholds_left(tmp_path: Path) -> None:
     """The other way round: every group's noisy count is there, and its total is that of all groups."""
     with room(tmp_path) as here:
