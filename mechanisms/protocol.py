@@ -266,7 +266,7 @@ class FunctionalTest:
     `beside` the value has that noise, too, and `epsilon` is that of the first noise alone. With `cell_noises` the
     value has these alone, and `rate` and `epsilon` are those of the first. With `pair` it compares two means: noises of
     even variants are in the first, those of odd ones in the other, which may err by `other_error` steps. `counted` are
-    the sums of both means' rows.A value that reads a quantile errs if some cell has wide noise. `candidates` has
+    the sums of both means' rows. A value that reads a quantile errs if some cell has wide noise. `candidates` has
     the number of such cells, for errors that miss, and for those that return wrongly. The noise of a standard deviation
     has variant -1. It adds up to `deviation_errors` steps in both ways, save for a part of the shares.
     """
