@@ -62,7 +62,7 @@ class _Digits:
 
 @lru_cache(maxsize=256)
 def _make_geometric_law(rate: Fraction) -> _Digits:
-    places = _count_low_places(rate)
+    places = _count_doublings(rate)
     parts = -(-places // _DIGITS_AT_ONCE)
     ends = [places * part // parts for part in range(parts + 1)] if parts else []
     low = tuple(
@@ -79,7 +79,7 @@ def _make_geometric_law(rate: Fraction) -> _Digits:
 
 @lru_cache(maxsize=256)
 def _make_laplace_law(rate: Fraction) -> _Digits:
-    return _make_thinned_law(rate, make_logistic(rate, doubled=0, most=_count_low_places(rate), is_doubled=True))
+    return _make_thinned_law(rate, make_logistic(rate, doubled=0, most=_count_doublings(rate), is_doubled=True))
 
 
 @lru_cache(maxsize=256)
@@ -95,7 +95,7 @@ def _make_thinned_law(rate: Fraction, nonzero: Probability) -> _Digits:
     )
 
 
-def _count_low_places(rate: Fraction) -> int:
+def _count_doublings(rate: Fraction) -> int:
     places = 0
     while rate * (1 << places) < _LEAST_TABLE_RATE:
         places += 1

@@ -199,10 +199,10 @@ def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
         return read
     if default.summands or default.key_numbers is not None:
         raise refuse_window(node)
-    return _fill_missing(read, default)
+    return _fill_missing_groups(read, default)
 
 
-def _fill_missing(one: Linear, default: Linear) -> Linear | None:
+def _fill_missing_groups(one: Linear, default: Linear) -> Linear | None:
     """Return an expression that is a constant in groups that lack its groups. Return None if they lack some of them."""
     (found, factor), *others = one.summands
     empty = {other.cells.empty for other, _ in one.summands}
@@ -531,7 +531,7 @@ def _read_coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
     if any(found.cells.lacking for found, _ in inner.summands):
         if missing and any(found.measure is not Measure.ROWS for found, _ in inner.summands):
             raise refuse_nonlinear(node, within)  # a sum without values is NULL, too, and read as 0
-        filled = _fill_missing(inner, others[0])
+        filled = _fill_missing_groups(inner, others[0])
         if filled is None:
             return replace(inner, null_value=missing)
         instead = f", {convert_to_decimal(missing)})"

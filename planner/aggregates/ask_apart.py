@@ -56,13 +56,13 @@ def ask_separately(node: exp.Expr, within: GroupScope) -> str | None:
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
     if contains_type(node, exp.Query):
         return None
-    instead = _write_separately(strip_parentheses(left), operator, right, within)
+    instead = _write_two_comparisons(strip_parentheses(left), operator, right, within)
     if instead is None:
         return None
     return f"Instead you can ask: {write_node(select).replace(write_node(node), instead, 1)};"
 
 
-def _write_separately(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> str | None:
+def _write_two_comparisons(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> str | None:
     length = _read_time_difference(left, operator, right, within)
     if length is not None:
         return length.write(within)
@@ -200,7 +200,7 @@ class _AggregatePair:
             return None
         if isinstance(self.second, exp.Count):
             return Decimal(_count_values(self.second, within))
-        columns = [_read_column(_find_inner(one), within) for one in (self.first, self.second)]
+        columns = [_read_column(_find_only_aggregate(one), within) for one in (self.first, self.second)]
         ranges = [None if one is None else find_number_range(one, within.where.list_conjuncts()) for one in columns]
         if any(one is None or None in one for one in ranges):
             return None
@@ -244,7 +244,7 @@ def _read_pair(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScop
         sides = (right, second) if divides else (second, right)
         limit = kind(this=_parenthesise(sides[0]), expression=_parenthesise(sides[1]))
         left = left.this
-    aggregates = [_find_inner(one) for one in (left, second)]
+    aggregates = [_find_only_aggregate(one) for one in (left, second)]
     if aggregates[0] is None or aggregates[1] is None:
         return None
     first = strip_parentheses(left)
@@ -262,7 +262,7 @@ def _is_linear(limit: exp.Expr) -> bool:
     limit = strip_parentheses(limit)
     if isinstance(limit, exp.Add | exp.Sub | exp.Mul | exp.Div):
         return all(_is_linear(side) for side in (limit.this, limit.expression))
-    return not contains_aggregate(limit) or limit is _find_inner(limit)
+    return not contains_aggregate(limit) or limit is _find_only_aggregate(limit)
 
 
 def _is_hard(node: exp.Expr, within: GroupScope) -> bool:
@@ -271,7 +271,7 @@ def _is_hard(node: exp.Expr, within: GroupScope) -> bool:
     return counted or is_pick(node) or is_variance(node, within)
 
 
-def _find_inner(node: exp.Expr) -> exp.Expr | None:
+def _find_only_aggregate(node: exp.Expr) -> exp.Expr | None:
     """Return the one aggregate of an expression with its FILTER. Return None if it has several or none."""
     kinds = (exp.Filter, exp.WithinGroup, exp.AggFunc)
     found = [one for one in node.find_all(*kinds) if not one.find_ancestor(*kinds) or one is node]

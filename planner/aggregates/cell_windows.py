@@ -252,7 +252,7 @@ def _find_key(item: exp.Expr, within: GroupScope) -> Column | None:
 def _order_key(order: exp.Expr, node: exp.Window, within: GroupScope) -> tuple[Column, tuple[Value, ...], bool]:
     """Return the one key that a window is ordered by, what it compares of each value, and if it falls. Raise KH204."""
     items = order.expressions
-    found = _find_compared(items[0].this, within) if len(items) == 1 else None
+    found = _find_ordered_key(items[0].this, within) if len(items) == 1 else None
     if found is None:
         raise refuse_missing_key(node)
     column, compared = found
@@ -263,7 +263,7 @@ def _order_key(order: exp.Expr, node: exp.Window, within: GroupScope) -> tuple[C
     return column, compared, bool(items[0].args.get("desc"))
 
 
-def _find_compared(item: exp.Expr, within: GroupScope) -> tuple[Column, tuple[Value, ...]] | None:
+def _find_ordered_key(item: exp.Expr, within: GroupScope) -> tuple[Column, tuple[Value, ...]] | None:
     """Return the key that an expression orders, and the expression of each of its values. Return None for others.
 
     A group of times has the first listed of them as its value, which need not be where its period starts.
@@ -380,7 +380,7 @@ def _read_frame(spec: exp.Expr | None, at: int, length: int, node: exp.Window, w
 def _read_edge(edge: object, side: object, at: int, length: int, node: exp.Window, window: _Partition) -> int:
     sign = 1 if str(side or "").upper() == "FOLLOWING" else -1
     if isinstance(edge, exp.Expr):
-        rows = _read_whole(edge, node, window)
+        rows = _read_frame_offset(edge, node, window)
         if rows < 0:
             raise refuse_window(node)
         return at + sign * rows
@@ -390,10 +390,10 @@ def _read_edge(edge: object, side: object, at: int, length: int, node: exp.Windo
 def _read_offset(called: exp.Expr, node: exp.Window, window: _Partition) -> int:
     """Return how far lag or lead looks. Raise KH204."""
     offset = called.args.get("offset")
-    return 1 if offset is None else _read_whole(offset, node, window)
+    return 1 if offset is None else _read_frame_offset(offset, node, window)
 
 
-def _read_whole(node: exp.Expr, around: exp.Window, window: _Partition) -> int:
+def _read_frame_offset(node: exp.Expr, around: exp.Window, window: _Partition) -> int:
     try:
         number = fold_constant(node, window.given)
     except NotConstant:

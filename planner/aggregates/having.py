@@ -27,11 +27,11 @@ from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import clear_denominator, compare_linear, compare_quotient_of_means
 from planner.aggregates.order_statistics import compare_pick, compare_truth, is_pick, is_truth
 from planner.aggregates.rounded_comparison import (
-    compare_rounded,
+    compare_integer_quotient,
+    compare_rounded_aggregate,
     compare_rounded_share,
     compare_rounded_value,
-    compare_truncated,
-    compare_with_truncated,
+    compare_with_integer_quotient,
     find_divisor,
     unwrap_share,
 )
@@ -124,7 +124,7 @@ def _read_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
         case exp.Is(this=predicate) if isinstance(strip_parentheses(node.expression), exp.Null) and is_predicate(
             predicate
         ):
-            return _write_known(predicate, within) if negated else _write_unknown(predicate, within)
+            return _write_not_null(predicate, within) if negated else _write_is_null(predicate, within)
         case exp.Is(this=counted) if isinstance(strip_parentheses(node.expression), exp.Null) and _is_count(counted):
             read_aggregate(counted, within)
             return HOLDS if negated else FAILS
@@ -164,7 +164,7 @@ def _is_never_null(node: exp.Expr, within: GroupScope) -> bool:
     return all(isinstance(leaf, Comparison) and not leaf.values and not leaf.may_lack_groups for leaf in leaves)
 
 
-def _write_known(node: exp.Expr, within: GroupScope) -> Having:
+def _write_not_null(node: exp.Expr, within: GroupScope) -> Having:
     """Return a formula that is true if a predicate is true or false, and not NULL."""
     if _is_never_null(node, within):
         return HOLDS
@@ -172,7 +172,7 @@ def _write_known(node: exp.Expr, within: GroupScope) -> Having:
     return join_children((replace_unknown(one, FAILS) for one in read), is_conjunction=False)
 
 
-def _write_unknown(node: exp.Expr, within: GroupScope) -> Having:
+def _write_is_null(node: exp.Expr, within: GroupScope) -> Having:
     """Return a formula that is true if a predicate is NULL."""
     if _is_never_null(node, within):
         return FAILS
@@ -190,12 +190,12 @@ def _read_distinct(node: exp.Binary, within: GroupScope, *, negated: bool) -> Ha
         pairs = ((left, right), (right, left))
         if not negated:
             null = [
-                join_children((_write_unknown(one, within), _write_known(other, within)), is_conjunction=True)
+                join_children((_write_is_null(one, within), _write_not_null(other, within)), is_conjunction=True)
                 for one, other in pairs
             ]
             differ = replace_unknown(_compare_truths(left, right, within, is_equal=False), FAILS)
             return join_children((differ, *null), is_conjunction=False)
-        both = join_children([_write_unknown(one, within) for one, _ in pairs], is_conjunction=True)
+        both = join_children([_write_is_null(one, within) for one, _ in pairs], is_conjunction=True)
         equal = replace_unknown(_compare_truths(left, right, within, is_equal=True), FAILS)
         return join_children((equal, both), is_conjunction=False)
     held = replace_unknown(_read_comparison(node, left, "=", right, within, negated=False), FAILS)
@@ -348,12 +348,12 @@ def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, wit
     quotient = compare_quotient_of_means(left, operator, right, node, within)
     if quotient is not None:
         return quotient
-    truncated = compare_truncated(left, operator, right, within)
+    truncated = compare_integer_quotient(left, operator, right, within)
     if truncated is not None:
         return truncated
     if isinstance(left, exp.Round | exp.Floor | exp.Ceil | exp.Trunc):
-        return compare_rounded(left, operator, right, within)
-    whole = compare_with_truncated(left, operator, right, node, within)
+        return compare_rounded_aggregate(left, operator, right, within)
+    whole = compare_with_integer_quotient(left, operator, right, node, within)
     if whole is not None:
         return whole
     return compare_linear(node, left, operator, right, within)

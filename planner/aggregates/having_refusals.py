@@ -74,7 +74,10 @@ def refuse_variable_threshold(node: exp.Expr, *, hint: str, detail: str | None =
 def refuse_threshold_type(node: exp.Expr) -> KeyholeError:
     """Return KH208 for a threshold that is a constant of another type."""
     return KeyholeError(
-        "KH208", f"{write_short(node)} is not a number", detail="A threshold is a number.", position=find_position(node)
+        "KH208",
+        f"{write_short(node)} is not a number",
+        detail="A threshold is a number.",
+        position=find_position(node),
     )
 
 
@@ -88,12 +91,13 @@ def refuse_arithmetic(node: exp.Expr, *, hint: str | None) -> KeyholeError:
         f"{write_short(node)} is not supported",
         detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
         hint=hint
-        or f"Compare sums of aggregates, a mean or a ratio with a constant, for example {_find_askable(node)} > 40.",
+        or "Compare sums of aggregates, a mean or a ratio with a constant, for example "
+        f"{_find_askable_aggregate(node)} > 40.",
         position=find_position(node),
     )
 
 
-def _find_askable(node: exp.Expr) -> str:
+def _find_askable_aggregate(node: exp.Expr) -> str:
     """Return the first aggregate of an expression that can be asked about by itself, or else a count."""
     for found in node.find_all(exp.Count, exp.Sum, exp.Avg):
         counted = isinstance(found, exp.Count) and isinstance(found.this, exp.Star | exp.Distinct)
@@ -112,7 +116,7 @@ def refuse_distinct_divisor(ratio: exp.Div, *, hint: str | None) -> KeyholeError
         f"{write_short(ratio)} divides by a count of different values",
         detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
         "subquery that groups by the unit.",
-        hint=hint or f"Compare each with a constant, for example {_find_askable(ratio)} > 40.",
+        hint=hint or f"Compare each with a constant, for example {_find_askable_aggregate(ratio)} > 40.",
         position=find_position(ratio),
     )
 
@@ -146,7 +150,11 @@ def refuse_aggregate(call: exp.Expr) -> KeyholeError:
         counted = "*" if column == "x" else column
         hint = f"Instead you can ask: count({counted}) > 40, or sum(x) or avg(x) of a column x that has bounds."
     return KeyholeError(
-        "KH204", f"{write_short(call)} is not supported", detail=detail, hint=hint, position=find_position(call)
+        "KH204",
+        f"{write_short(call)} is not supported",
+        detail=detail,
+        hint=hint,
+        position=find_position(call),
     )
 
 

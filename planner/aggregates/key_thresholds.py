@@ -196,7 +196,7 @@ def drop_missing_thresholds(
                 missing.setdefault(place, set()).add(one)
         for absent in dict.fromkeys(frozenset(found) for found in missing.values()):
             if _drop_comparisons(formula, absent) != FAILS:
-                raise _refuse_unknown(next(one for one in own if one in absent))
+                raise _refuse_unknown_threshold(next(one for one in own if one in absent))
         kept = tuple(place for place in range(len(left[key])) if place not in missing)
         left[key] = tuple(left[key][place] for place in kept)
         formula = _select_places(formula, key, kept) if kept else FAILS
@@ -222,7 +222,7 @@ def restrict_thresholds(
                 missing.setdefault(place, set()).add(one)
         for absent in dict.fromkeys(frozenset(found) for found in missing.values()):
             if _drop_comparisons(formula, absent) != FAILS:
-                raise _refuse_unknown(next(one for one, _ in _list_key_thresholds(formula) if one in absent))
+                raise _refuse_unknown_threshold(next(one for one, _ in _list_key_thresholds(formula) if one in absent))
         null = {place for place, absent in missing.items() if _holds_with(formula, frozenset(absent))}
         if missing and len(null) == len(left[key]):
             return UNKNOWN, (), ()
@@ -279,7 +279,7 @@ def _select_places(formula: Having, key: str, places: tuple[int, ...]) -> Having
     return formula.map_comparisons(select_from_leaf)
 
 
-def _refuse_unknown(comparison: Comparison) -> KeyholeError:
+def _refuse_unknown_threshold(comparison: Comparison) -> KeyholeError:
     assert comparison.key_thresholds is not None
     conditions = " AND ".join(f"{column} IS NOT NULL" for column in comparison.key_thresholds.columns)
     return KeyholeError(

@@ -36,7 +36,7 @@ def make_range_lookup(among: Condition, scope: Scope) -> Known:
 
     It uses the condition, calendars of keys and declared ranges.
     """
-    said, declared = among.list_conjuncts(), _read_declared(scope.table)
+    said, declared = among.list_conjuncts(), _read_declared_ranges(scope.table)
 
     def find_range(term: RowTerm) -> Ends:
         if term.function == "column":
@@ -59,7 +59,7 @@ def list_unread_ranges(table: Table) -> tuple[str, ...]:
 _Declared: TypeAlias = Mapping[RowTerm, tuple[tuple[str, Fraction], tuple[str, Fraction]]]
 
 
-def _read_declared(table: Table) -> _Declared:
+def _read_declared_ranges(table: Table) -> _Declared:
     """Return the declared ranges of expressions, by term."""
     found: dict[RowTerm, tuple[tuple[str, Fraction], tuple[str, Fraction]]] = {}
     for one in table.ranges:

@@ -186,7 +186,7 @@ def _read_share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
 
 def _compare_one(picked: _PickedValue, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
     if picked.share is None:
-        return _compare_extreme(picked, operator, constant, node)
+        return _compare_minimum_or_maximum(picked, operator, constant, node)
     return _compare_percentile(picked, picked.share, operator, constant, node)
 
 
@@ -198,7 +198,7 @@ def _write_text(picked: _PickedValue, operator: str, node: exp.Expr) -> str:
     return f"{picked.text} {operator} {write_node(node)}"
 
 
-def _compare_extreme(picked: _PickedValue, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
+def _compare_minimum_or_maximum(picked: _PickedValue, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
     above = operator in (">", ">=")
     exists = above is (picked.function == "max")
     beyond = operator if exists else OPPOSITE_OPERATORS[operator]

@@ -44,7 +44,7 @@ _MOST_STEPS = 8  # constants around a share
 _FINEST = 30  # decimals of ROUND, either way: beyond every grid and bound that a policy can declare
 
 
-def compare_rounded(
+def compare_rounded_aggregate(
     left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, operator: str, right: exp.Expr, within: GroupScope
 ) -> Having:
     """Compare a rounded aggregate with a constant, by the edges of the steps that qualify. Raise KH204."""
@@ -116,14 +116,14 @@ class _Truncated:
     factor: Fraction
 
 
-def compare_truncated(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
+def compare_integer_quotient(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
     """Compare a quotient of integers with a constant.
 
     Return None for anything else, and if it is not compared with a constant.
     """
     if not any(True for _ in left.find_all(exp.Div)) or is_public(left, within):
         return None
-    found, threshold = _read_truncated(left, within), read_linear(right, within)
+    found, threshold = _read_integer_quotient(left, within), read_linear(right, within)
     if (
         found is None
         or not found.factor
@@ -149,7 +149,7 @@ def compare_truncated(left: exp.Expr, operator: str, right: exp.Expr, within: Gr
     return _compare_edges(operator, side)
 
 
-def compare_with_truncated(
+def compare_with_integer_quotient(
     left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
 ) -> Having | None:
     """Compare a sum of whole numbers with a sum divided by a whole number, `count(a) > count(*) / 2`.
@@ -199,7 +199,7 @@ def _find_least_value(column: Column) -> Fraction:
     return Fraction(-1) if least is None else least
 
 
-def _read_truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
+def _read_integer_quotient(node: exp.Expr, within: GroupScope) -> _Truncated | None:
     """Return the expression as a multiple of one quotient of integers. Return None if it is none."""
     node = strip_parentheses(node)
     match node:
@@ -209,17 +209,17 @@ def _read_truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
             if found is not None and whole and found.key_numbers is None and found.null_value is None:
                 return _Truncated(replace(found, arithmetic=Arithmetic.EXACT), Fraction(1))
         case exp.Neg():
-            inner = _read_truncated(node.this, within)
+            inner = _read_integer_quotient(node.this, within)
             return inner and replace(inner, factor=-inner.factor)
         case exp.Cast() if find_cast_arithmetic(node) is not None:
-            return _read_truncated(node.this, within)
+            return _read_integer_quotient(node.this, within)
         case exp.Round() | exp.Floor() | exp.Ceil() if node.args.get("decimals") is None:
-            inner = _read_truncated(node.this, within)
+            inner = _read_integer_quotient(node.this, within)
             return inner if inner is not None and inner.factor.denominator == 1 else None
         case exp.Mul():
             for one, other in ((node.this, node.expression), (node.expression, node.this)):
                 number = _fold_constant(other, within)
-                inner = None if number is None else _read_truncated(one, within)
+                inner = None if number is None else _read_integer_quotient(one, within)
                 if inner is not None and number is not None:
                     return replace(inner, factor=inner.factor * number)
         case _:

@@ -179,10 +179,10 @@ def _read_node(node: exp.Expr, reading: MeasureReading) -> RowExpression:
     column = find_column(node, reading.within.scope)
     if column is not None:
         made = bound_column(column, node, reading)
-        return _make_column_part(column, node) if made is None else _read_computed(made)
+        return _make_column_part(column, node) if made is None else _read_computed_measure(made)
     computed = read_computed_measure(node, reading)
     if computed is not None:
-        return _read_computed(computed)
+        return _read_computed_measure(computed)
     match node:
         case exp.Case():
             return _read_case(node, reading)
@@ -196,7 +196,7 @@ def _read_node(node: exp.Expr, reading: MeasureReading) -> RowExpression:
         case exp.Add() | exp.Sub():
             return _read_sum(node, reading)
         case exp.Mul() | exp.Div():
-            return _read_scaled(node, reading)
+            return _read_scaled_expression(node, reading)
         case exp.Cast():
             return _read_cast(node, reading)
         case _:
@@ -228,13 +228,13 @@ def _make_column_part(column: Column, node: exp.Expr) -> RowExpression:
     return RowExpression((SumPart(Fraction(1), column, ALWAYS, 1),), RequiredValues(column.name, ALWAYS), arithmetic)
 
 
-def _read_computed(made: ComputedMeasure) -> RowExpression:
+def _read_computed_measure(made: ComputedMeasure) -> RowExpression:
     kinds = {TermKind.WHOLE: Arithmetic.INTEGER, TermKind.FLOATING: Arithmetic.FLOATING}
     parts = (SumPart(made.step, made.column, ALWAYS, 1),)
     return RowExpression(parts, RequiredValues(made.column.name, ALWAYS), kinds.get(made.kind, Arithmetic.EXACT))
 
 
-def _read_whole(node: exp.Expr, parts: Sequence[SumPart], reading: MeasureReading) -> RowExpression | None:
+def _read_as_one_column(node: exp.Expr, parts: Sequence[SumPart], reading: MeasureReading) -> RowExpression | None:
     """Return the whole expression as one column, if one of its parts has no range by itself.
 
     Return None if it is no term.
@@ -242,7 +242,7 @@ def _read_whole(node: exp.Expr, parts: Sequence[SumPart], reading: MeasureReadin
     if not any(is_unbounded(part.column) for part in parts):
         return None
     made = read_whole_measure(node, reading)
-    return None if made is None else _read_computed(made)
+    return None if made is None else _read_computed_measure(made)
 
 
 def _read_case(node: exp.Case, reading: MeasureReading) -> RowExpression:
@@ -302,7 +302,7 @@ def _read_coalesce(nodes: Sequence[exp.Expr], reading: MeasureReading) -> RowExp
 
 def _read_sum(node: exp.Add | exp.Sub, reading: MeasureReading) -> RowExpression:
     left, right = _read_node(node.this, reading), _read_node(node.expression, reading)
-    whole = _read_whole(node, left.parts + right.parts, reading)
+    whole = _read_as_one_column(node, left.parts + right.parts, reading)
     if whole is not None:
         return whole
     _check_parts(len(left.parts) + len(right.parts), node)
@@ -334,17 +334,19 @@ def _require_value(part: SumPart, other: RowExpression) -> SumPart:
     return part.restrict(other.values.rows)
 
 
-def _read_scaled(node: exp.Mul | exp.Div, reading: MeasureReading) -> RowExpression:
+def _read_scaled_expression(node: exp.Mul | exp.Div, reading: MeasureReading) -> RowExpression:
     if isinstance(node, exp.Div) and contains_type(node.expression, exp.Column):
         quotient = read_whole_measure(node, reading)
         if quotient is None:
             raise _refuse(node, "divides by a column")
-        return _read_computed(quotient)
+        return _read_computed_measure(quotient)
     left, right = _read_node(node.this, reading), _read_node(node.expression, reading)
     if isinstance(node, exp.Mul) and not _is_constant(right):
         left, right = right, left
     if isinstance(node, exp.Mul) and not _is_constant(right):
-        return _read_whole(node, left.parts + right.parts, reading) or _multiply_parts(node, left, right, reading)
+        return _read_as_one_column(node, left.parts + right.parts, reading) or _multiply_parts(
+            node, left, right, reading
+        )
     factor = sum((part.coefficient for part in right.parts), Fraction(0))
     arithmetic = max(left.arithmetic, right.arithmetic)
     if isinstance(node, exp.Div):

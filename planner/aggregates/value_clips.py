@@ -54,7 +54,9 @@ def find_clips(formulas: Iterable[Having]) -> Clips:
     """
     found: dict[str, Clip] = {}
     without: dict[str, KeyholeError] = {}
-    for one in (one for formula in formulas for leaf in formula.list_comparisons() for one in _list_unbounded(leaf)):
+    for one in (
+        one for formula in formulas for leaf in formula.list_comparisons() for one in _list_unbounded_parts(leaf)
+    ):
         column = one.part.column
         assert column is not None
         name = str(column.name)
@@ -70,7 +72,7 @@ def find_clips(formulas: Iterable[Having]) -> Clips:
     return found
 
 
-def _list_unbounded(leaf: Comparison | SpreadComparison) -> Iterator[_UnboundedPart]:
+def _list_unbounded_parts(leaf: Comparison | SpreadComparison) -> Iterator[_UnboundedPart]:
     if isinstance(leaf, SpreadComparison):
         return
     low, high = _find_scale(leaf)
@@ -133,7 +135,7 @@ def describe_clips(formulas: Iterable[Having]) -> tuple[str, ...]:
                 assert isinstance(leaf, Comparison)
                 first.setdefault(part.column, (leaf, part))
                 said.setdefault(part.column, {})[leaf.text] = None
-                away = set(_list_missed(leaf, part, is_complement=is_complement))
+                away = set(_list_ends_that_miss_groups(leaf, part, is_complement=is_complement))
                 missed.setdefault(part.column, set()).update(away)
                 both = leaf.operator in ("=", "<>")
                 kept.setdefault(part.column, set()).update({"above", "below"} - (set() if both else away))
@@ -155,7 +157,7 @@ def _list_leaves(
             yield formula, is_complement
 
 
-def _list_missed(leaf: Comparison, part: SumPart, *, is_complement: bool) -> Iterator[str]:
+def _list_ends_that_miss_groups(leaf: Comparison, part: SumPart, *, is_complement: bool) -> Iterator[str]:
     """Yield the ends, as `_write_sentence` names them, beyond which values may make a group be missed.
 
     A clip at such an end moves the sum away from the values that pass.
@@ -210,7 +212,9 @@ def refuse_clips(formulas: Iterable[Having], clips: Clips, select: exp.Select | 
     Parameters:
         select: the question as it was written; None if it was rewritten.
     """
-    found = next(one for formula in formulas for leaf in formula.list_comparisons() for one in _list_unbounded(leaf))
+    found = next(
+        one for formula in formulas for leaf in formula.list_comparisons() for one in _list_unbounded_parts(leaf)
+    )
     column = found.part.column
     assert column is not None
     assert isinstance(column.derivation, Computed)

@@ -9,7 +9,7 @@ from mechanisms.formula import TRUE, Cut, list_literals
 from planner.aggregates.comparison import Comparison
 from planner.bind.bind_refusals import refuse_deep_nesting, refuse_too_many_groups
 from planner.bind.fixed_keys import narrow_by_fixed_keys
-from planner.bind.lookup_columns import store_conditions
+from planner.bind.lookup_columns import move_conditions_to_bases
 from planner.bind.other_tables import offer_join
 from planner.bind.set_branches import QuestionParts, read_question
 from planner.bind.unit_lists.resolve_lists import resolve_lists
@@ -22,13 +22,13 @@ from planner.catalog.pace import TableSize
 from planner.errors import KeyholeError
 from planner.functionals.atoms.read_atoms import Atoms, read_atoms
 from planner.functionals.unit_rows import canonicalise_rows
-from planner.groups.computed_keys import describe_outside
+from planner.groups.computed_keys import describe_rows_without_group
 from planner.groups.null_groups import describe_lost_nulls
 from planner.parser.lexer import spell_name
 from planner.question.condition import ALWAYS
 from planner.question.products import add_products
 from planner.question.question import Accuracy, Measure, Question, Ranked, UnitRows
-from planner.rankings.differences import describe_priced, price_differences
+from planner.rankings.differences import describe_priced_differences, price_differences
 from planner.rankings.growth_bases import propose_base, set_bases
 from planner.rankings.ranked import make_ranking, settle_price
 from planner.scope.embedded import EmbeddedQuestion, list_leaves
@@ -144,10 +144,13 @@ def _ask_resolved(
         raise refuse_too_many_groups(size, embedded.keys, catalog, at=what.group)
     ranked = _rank(embedded, what, table, accuracy, given)
     clock = what.reads_clock or (embedded.unit_query is not None and uses_clock(embedded.unit_query.tree))
-    told_of_bases += (*describe_priced(formulas, priced, accuracy), *propose_base(formulas, dict(priced), accuracy))
+    told_of_bases += (
+        *describe_priced_differences(formulas, priced, accuracy),
+        *propose_base(formulas, dict(priced), accuracy),
+    )
     warnings = told + what.clipped + told_of_bases + made.warnings
     warnings += tuple(_list_warnings(made, what.keys, ranked=ranked, reads_clock=clock, given=given))
-    warnings += tuple(describe_outside(what.keys.columns))
+    warnings += tuple(describe_rows_without_group(what.keys.columns))
     warnings += tuple(_warn_of_size(made, table, dict(catalog.sizes).get(table.name)))
     warnings += tuple(dict.fromkeys(one for leaf in list_leaves(embedded) for one in describe_lost_nulls(leaf)))
     warnings += tuple(
@@ -175,7 +178,7 @@ def _ask_resolved(
         lists_domain=embedded.domain_refusal is not None,
         priced_differences=priced,
     )
-    return store_conditions(canonicalise_rows(settle_price(question, per_query=catalog.budget.per_query)))
+    return move_conditions_to_bases(canonicalise_rows(settle_price(question, per_query=catalog.budget.per_query)))
 
 
 def _rank(

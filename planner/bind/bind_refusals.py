@@ -23,7 +23,7 @@ _OWN_ROWS = "A question's rows are those of its private table."
 _ONE_EQUALITY = "A public table is joined by equality with one of its columns, unique and not NULL."
 
 
-def _refuse_from(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
+def _refuse_in_from(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
     """Return KH107 at a place in FROM."""
     return KeyholeError("KH107", message, detail=detail, hint=hint, position=find_position(node))
 
@@ -39,22 +39,22 @@ def refuse_ungrouping_expression(text: str) -> KeyholeError:
 
 def refuse_non_table(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a subquery or function among the tables of FROM."""
-    return _refuse_from("a question joins tables, without subqueries or functions", node)
+    return _refuse_in_from("a question joins tables, without subqueries or functions", node)
 
 
 def refuse_renamed_columns(node: exp.Expr) -> KeyholeError:
     """Return KH107 for `t (a, b)` in FROM."""
-    return _refuse_from("column aliases of a joined table are not supported", node, hint="Leave them out.")
+    return _refuse_in_from("column aliases of a joined table are not supported", node, hint="Leave them out.")
 
 
 def refuse_same_alias(alias: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for two tables of one name."""
-    return _refuse_from(f'the table name "{alias}" is used twice', node, hint="Give each table an alias.")
+    return _refuse_in_from(f'the table name "{alias}" is used twice', node, hint="Give each table an alias.")
 
 
 def refuse_several_equalities(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a LEFT JOIN whose ON has further conditions besides one equality."""
-    return _refuse_from(
+    return _refuse_in_from(
         "LEFT JOIN is supported with one equality in ON",
         node,
         hint="Move other conditions on public columns into WHERE or FILTER.",
@@ -63,7 +63,7 @@ def refuse_several_equalities(node: exp.Expr) -> KeyholeError:
 
 def refuse_natural_join(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a join whose columns follow from the tables."""
-    return _refuse_from("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
+    return _refuse_in_from("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
 
 
 def refuse_join_kind(kind: str, node: exp.Expr, *, are_private: bool) -> KeyholeError:
@@ -71,7 +71,7 @@ def refuse_join_kind(kind: str, node: exp.Expr, *, are_private: bool) -> Keyhole
 
     If both tables `are_private`, LEFT JOIN is refused as well. `kind` is empty if PostgreSQL has no such join.
     """
-    return _refuse_from(
+    return _refuse_in_from(
         f"{kind or 'this'} JOIN is not supported in a question",
         node,
         detail=_OWN_ROWS,
@@ -84,7 +84,7 @@ def refuse_private_left_join(node: exp.Expr, *, instead: str | None) -> KeyholeE
 
     `instead` is the condition that does.
     """
-    return _refuse_from(
+    return _refuse_in_from(
         "LEFT JOIN of private tables is supported along the key by which rows find their privacy unit",
         node,
         detail="It starts at the table that has the key. In a join on the unit, only units in both tables count.",
@@ -96,7 +96,7 @@ def refuse_private_left_join(node: exp.Expr, *, instead: str | None) -> KeyholeE
 
 def refuse_left_join_conditions(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a LEFT JOIN whose ON has further conditions besides the equality of keys."""
-    return _refuse_from(
+    return _refuse_in_from(
         "LEFT JOIN of private tables is supported with nothing but the key in ON",
         node,
         hint="Move the other conditions into the FILTER of an aggregate, or into WHERE.",
@@ -108,7 +108,7 @@ def refuse_private_on_right(node: exp.Expr, *, column: str) -> KeyholeError:
 
     The join pads each public row that has no private row with NULLs.
     """
-    return _refuse_from(
+    return _refuse_in_from(
         "LEFT JOIN of a private table counts a public row without private rows as one row here",
         node,
         detail="That row counts in count(*), and in coalesce or CASE with ELSE inside an aggregate. Aggregates of "
@@ -119,14 +119,14 @@ def refuse_private_on_right(node: exp.Expr, *, column: str) -> KeyholeError:
 
 def refuse_joined_with_query(called: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for the name of a WITH query in FROM."""
-    return _refuse_from(
+    return _refuse_in_from(
         f'"{called}" is a WITH query here, not a table', node, hint=f"Rename it, or write public.{called}."
     )
 
 
 def refuse_unpinned_table(called: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a table that is neither private nor pinned."""
-    return _refuse_from(f'"{called}" is not a public table', node)
+    return _refuse_in_from(f'"{called}" is not a public table', node)
 
 
 def refuse_long_column(public: PublicTable, column: str, node: exp.Expr) -> KeyholeError:
@@ -162,7 +162,7 @@ def refuse_unknown_using(called: str, tables: Sequence[str], node: exp.Expr) -> 
 
 def refuse_unjoined_table(alias: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a public table that no equality ties to the others."""
-    return _refuse_from(f'no equality joins "{alias}" to the table of the question', node, detail=_ONE_EQUALITY)
+    return _refuse_in_from(f'no equality joins "{alias}" to the table of the question', node, detail=_ONE_EQUALITY)
 
 
 def refuse_unknown_join_column(public: PublicTable, column: str, *, at: int | None) -> KeyholeError:
@@ -200,7 +200,7 @@ def refuse_repeating_key(public: PublicTable, column: str, *, problem: str, at: 
 
 def refuse_different_units(node: exp.Expr) -> KeyholeError:
     """Return KH107 for private tables whose units are not known to be the same people."""
-    return _refuse_from(
+    return _refuse_in_from(
         "these private tables are not joined with each other in a question",
         node,
         detail="The owner does not say that their privacy units are the same: one unit could count for "
@@ -215,7 +215,7 @@ _CONDITION_AS_COLUMN = "or for a view of the source that has the condition as a 
 
 def refuse_foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list of units over a table whose units are not known to be the same people."""
-    return _refuse_from(
+    return _refuse_in_from(
         f'a list of the units of "{listed.name}" cannot select rows of "{table.name}"',
         node,
         detail="The owner does not say that their privacy units are the same: one unit could decide about many others.",
@@ -225,7 +225,7 @@ def refuse_foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeE
 
 def refuse_list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list of units beside a table whose privacy unit is a row."""
-    return _refuse_from(
+    return _refuse_in_from(
         f'each row of "{table.name}" is its own privacy unit, so a list of other rows cannot select it',
         node,
         detail="One row would decide about others.",
@@ -237,7 +237,7 @@ def refuse_list_without_unit(table: Table, listed: Table, node: exp.Expr) -> Key
     """Return KH107 for a subquery in WHERE that does not equate every column of the privacy unit with its own."""
     left, right = (", ".join(map(spell_name, one.unit)) for one in (table, listed))
     left = f"({left})" if len(table.unit) > 1 else left
-    return _refuse_from(
+    return _refuse_in_from(
         f"a subquery in WHERE lists privacy units ({table.unit_text}), by all their columns and no others",
         node,
         detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
@@ -248,7 +248,7 @@ def refuse_list_without_unit(table: Table, listed: Table, node: exp.Expr) -> Key
 
 def refuse_clause_in_list(clause: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a clause that a list of units may not contain."""
-    return _refuse_from(
+    return _refuse_in_from(
         f"{clause.upper()} in a list of privacy units is not supported",
         node,
         hint="Write SELECT the unit's columns FROM one private table WHERE ...; conditions on rows stand in its WHERE.",
@@ -257,7 +257,7 @@ def refuse_clause_in_list(clause: str, node: exp.Expr) -> KeyholeError:
 
 def refuse_row_condition_in_list(column: exp.Column, table: Table) -> KeyholeError:
     """Return KH107 for a condition between the rows of a list and a row of the question."""
-    return _refuse_from(
+    return _refuse_in_from(
         f"{write_short(column)} is no column of the list's table",
         column,
         detail="A list decides about a whole privacy unit, so its condition is the same for all of the unit's rows.",
@@ -269,7 +269,7 @@ def refuse_row_condition_in_list(column: exp.Column, table: Table) -> KeyholeErr
 def refuse_list_grouping(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list that groups rows of several privacy units together."""
     unit = ", ".join(map(spell_name, table.unit))
-    return _refuse_from(
+    return _refuse_in_from(
         f"a list of privacy units has to group by all their columns ({table.unit_text})",
         node,
         detail="A total of several units would decide about each of them.",
@@ -291,7 +291,7 @@ def refuse_total_in_list(error: KeyholeError) -> KeyholeError:
 
 def refuse_nested_list(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list of units inside another one."""
-    return _refuse_from(
+    return _refuse_in_from(
         "a subquery inside a list of privacy units",
         node,
         hint="Write both lists side by side in the question's own WHERE, with AND.",
@@ -300,12 +300,12 @@ def refuse_nested_list(node: exp.Expr) -> KeyholeError:
 
 def refuse_self_join(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a private table that stands in FROM twice."""
-    return _refuse_from(f'the private table "{table.name}" is not joined with itself', node, hint=_VIEW)
+    return _refuse_in_from(f'the private table "{table.name}" is not joined with itself', node, hint=_VIEW)
 
 
 def refuse_capped_join(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a join with a private table under a row cap, where only some rows count."""
-    return _refuse_from(
+    return _refuse_in_from(
         f'the private table "{table.name}" is not joined with other private tables',
         node,
         detail="Its bound chooses rows (max_rows_per_group), which the join would multiply.",
@@ -320,7 +320,7 @@ def refuse_join_without_unit(alias: str, other: str, node: exp.Expr, *, wanted: 
         wanted: the condition that joins them on the unit.
         along: the condition that joins them along a key, if the policy has such a key.
     """
-    return _refuse_from(
+    return _refuse_in_from(
         f'"{alias}" is not joined with "{other}" on the whole privacy unit'
         + ("" if along is None else ", nor along a key"),
         node,
@@ -331,7 +331,7 @@ def refuse_join_without_unit(alias: str, other: str, node: exp.Expr, *, wanted: 
 
 def refuse_using_beside_unit(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a column in USING that both private tables have and that is not a column of their unit."""
-    return _refuse_from(
+    return _refuse_in_from(
         "USING names a column that is not one of the privacy unit in both private tables",
         node,
         hint="Join private tables on the columns of their privacy unit alone.",
@@ -454,13 +454,15 @@ def _find_numbers(*trees: exp.Expr) -> tuple[str | None, str | None]:
     selects = [select for tree in trees for select in tree.root().find_all(exp.Select)]
     items = [item for select in selects for item in select.expressions if isinstance(item, exp.Alias)]
     named = {read_name(item.args["alias"]) for item in items if contains_type(item.this, exp.AggFunc)}
-    counts = [said for select in selects for _, said in _list_compared(select.args.get("having"), exp.Count)]
-    compared = [one for select in selects for one in _list_compared(select.args.get("where"), exp.Column)]
+    counts = [
+        said for select in selects for _, said in _list_compared_expressions(select.args.get("having"), exp.Count)
+    ]
+    compared = [one for select in selects for one in _list_compared_expressions(select.args.get("where"), exp.Column)]
     totals = [said for column, said in compared if read_name(column.this) in named]
     return next(iter(counts), None), next(iter([*totals, *counts[1:]]), None)
 
 
-def _list_compared(clause: exp.Expr | None, kind: type[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
+def _list_compared_expressions(clause: exp.Expr | None, kind: type[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
     """Yield the expressions of a kind that a clause compares with numbers from below, each with its comparison."""
     for one in clause.find_all(exp.GT, exp.GTE) if clause is not None else ():
         compared, number = strip_parentheses(one.this), strip_parentheses(one.expression)

@@ -32,7 +32,7 @@ _NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
 _Span = tuple[int, int]
 
 
-def join_as_one(
+def join_by_composite_key(
     public: PublicTable, pairs: Sequence[tuple[str, Column]], scope: Scope
 ) -> tuple[PublicTable, str, Column] | None:
     """Return the public table with a column that stands for several, its name, and the rows' column that equals it.

@@ -39,7 +39,7 @@ def narrow_by_fixed_keys(declared: Table, bounded: Table, *, keys: Sequence[Colu
         declared: the table with the owner's groupings.
         bounded: the same table with the bounds for the question's keys.
     """
-    fixed = tuple(_find_fixed(declared, keys, where)) if bounded.unit else ()
+    fixed = tuple(_find_fixed_keys(declared, keys, where)) if bounded.unit else ()
     if not fixed:
         return bounded
     best = _narrow(bounded, apply_bounds(declared, keys, fixed))
@@ -76,18 +76,18 @@ def _narrow_total(column: Column, other: tuple[Decimal, Decimal] | None) -> Colu
     return replace(column, per_unit=narrower) if narrower[0] <= narrower[1] else column
 
 
-def _find_fixed(table: Table, keys: Sequence[Column], where: Condition) -> Iterator[FixedKey]:
+def _find_fixed_keys(table: Table, keys: Sequence[Column], where: Condition) -> Iterator[FixedKey]:
     """Yield the keys that a condition restricts to a few declared values."""
     taken = {key.name for key in keys}
     for column in table.columns:
         if column.domain is None or column.name in taken or table.determines(column):
             continue
-        values = _list_remaining(table, column, where)
+        values = _list_remaining_values(table, column, where)
         if values is not None and 0 < len(values) <= MOST_VALUES:
             yield FixedKey(column.name, values)
 
 
-def _list_remaining(table: Table, column: Column, where: Condition) -> tuple[Value, ...] | None:
+def _list_remaining_values(table: Table, column: Column, where: Condition) -> tuple[Value, ...] | None:
     """Return the values of a key that a condition leaves. Return None if a row may have another value."""
     conjuncts = where.list_conjuncts()
     listed = [listed for one in conjuncts if (listed := _list_values(one, column)) is not None]

@@ -154,7 +154,7 @@ class _DeclaredGroupings:
         """Return the declarations that concern these keys."""
         open_ = [key for key in keys if not table.determines(key)]
         named = [[table.get_column(name) for name in grouping.keys] for grouping in table.groupings]
-        told = [_find_determining(table, columns, open_, fixed) for columns in named]
+        told = [_find_determining_keys(table, columns, open_, fixed) for columns in named]
         return _DeclaredGroupings(
             groupings=table.groupings,
             covered=tuple(
@@ -233,7 +233,7 @@ class _DeclaredGroupings:
                 yield grouping, grouping.groups
 
 
-def _find_determining(
+def _find_determining_keys(
     table: Table, columns: Sequence[Column], keys: Sequence[Column], fixed: Sequence[FixedKey]
 ) -> tuple[FixedKey, ...] | None:
     """Return the fixed keys that determine columns together with a question's keys. Return None if even all do not."""

@@ -21,7 +21,7 @@ from planner.bind.bind_refusals import (
     refuse_unjoined_table,
     refuse_unknown_join_column,
 )
-from planner.bind.composite_keys import join_as_one
+from planner.bind.composite_keys import join_by_composite_key
 from planner.bind.from_clause import Equality, FromClause, Relation, read_from_clause, split_conjuncts
 from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, is_too_long, make_lookup_column, read_unique_values
 from planner.bind.unit_equalities import join_private_tables
@@ -126,7 +126,7 @@ class _ScopeBuilder:
         several = {key: (base, equality) for key, base, equality in reversed(met)}
         if len(several) > 1 and (not relation.is_outer or len(several) == most):
             pairs = [(key, base) for key, (base, _) in several.items()]
-            as_one = join_as_one(relation.public, pairs, self._done)
+            as_one = join_by_composite_key(relation.public, pairs, self._done)
             if as_one is not None:
                 public, key, base = as_one
                 named = tuple((key, base.name) for key, base in pairs)

@@ -139,7 +139,7 @@ def _count_characters(side: Sequence[Value | None]) -> int:
 
 def _type_column(name: str, given: Column, lookup: Lookup, *, base: Column, table: Table) -> Column:
     found = lookup.pairs.remembered.get(
-        ("found", given.sql_type, given.declared), lambda: _describe_found(given, lookup)
+        ("found", given.sql_type, given.declared), lambda: _describe_looked_up_values(given, lookup)
     )
     column = Column(
         name=name,
@@ -156,9 +156,9 @@ def _type_column(name: str, given: Column, lookup: Lookup, *, base: Column, tabl
     return _measure_column(column, found, table) if found.kind in _MEASURES else column
 
 
-def _describe_found(given: Column, lookup: Lookup) -> _Found:
+def _describe_looked_up_values(given: Column, lookup: Lookup) -> _Found:
     kind, declared = given.sql_type, given.declared
-    present = _list_different(lookup.pairs.found, kind)
+    present = _list_distinct_values(lookup.pairs.found, kind)
     if kind is SqlType.DOUBLE and declared.strip().lower() in ("real", "float4"):
         kind = SqlType.OTHER
     whole = kind is SqlType.INTEGER and present  # of whole numbers the ends say everything
@@ -170,7 +170,9 @@ def _describe_found(given: Column, lookup: Lookup) -> _Found:
         precision = max(_count_whole_digits(end) for end in (min(numbers), max(numbers))) + places if numbers else 1
         kind = kind if precision <= _NUMERIC_DIGITS else SqlType.OTHER
         declared = f"numeric({precision},{places})"
-    bounds, grid = _measure_found(numbers, places) if kind in _MEASURES else ((Decimal(0), Decimal(0)), Decimal(1))
+    bounds, grid = (
+        _measure_looked_up_values(numbers, places) if kind in _MEASURES else ((Decimal(0), Decimal(0)), Decimal(1))
+    )
     return _Found(
         kind=kind,
         declared=declared,
@@ -181,7 +183,7 @@ def _describe_found(given: Column, lookup: Lookup) -> _Found:
     )
 
 
-def _list_different(found: Sequence[Value | None], kind: SqlType) -> Sequence[Value]:
+def _list_distinct_values(found: Sequence[Value | None], kind: SqlType) -> Sequence[Value]:
     """Return each value once, without NULL. The values of a key's type are sorted."""
     match kind:
         case SqlType.INTEGER:
@@ -214,7 +216,7 @@ def _count_whole_digits(value: Decimal) -> int:
     return max(1, value.adjusted() + 1) if value else 1
 
 
-def _measure_found(found: tuple[Decimal, ...], places: int) -> tuple[tuple[Decimal, Decimal], Decimal]:
+def _measure_looked_up_values(found: tuple[Decimal, ...], places: int) -> tuple[tuple[Decimal, Decimal], Decimal]:
     """Return the least and the greatest pinned value, and the finest grid on which sums of them stay exact."""
     low, high = min(found, default=Decimal(0)), max(found, default=Decimal(0))
     places = min(places, _DIGITS - max(_count_whole_digits(low), _count_whole_digits(high)))
@@ -239,7 +241,7 @@ def find_listed_lookups(table: Table, condition: Condition) -> frozenset[str]:
     return frozenset(name for name, read in found.items() if isinstance(read, Lookup) and read.is_listed)
 
 
-def store_conditions(question: Question) -> Question:
+def move_conditions_to_bases(question: Question) -> Question:
     """Return the conditions with each one on a looked-up column replaced by one on its stored base column.
 
     A condition on a column whose values are not pinned one by one, as in a large public table, stays as it is.
@@ -248,14 +250,17 @@ def store_conditions(question: Question) -> Question:
     if not any(isinstance(column.derivation, Lookup) for column in table.columns):
         return question
     functionals = tuple(
-        functional.map_conditions(lambda condition: _resolve_true(condition, table)) for functional in question.computed
+        functional.map_conditions(lambda condition: _resolve_to_true_rows(condition, table))
+        for functional in question.computed
     )
     needed = set(question.keys.names) | {name for functional in functionals for name in functional.columns}
     needed |= {column.name for column in table.columns if isinstance(column.derivation, Product)}
-    where = _resolve_true(question.where, table)
+    where = _resolve_to_true_rows(question.where, table)
     conjuncts = _intersect_lists(where.list_conjuncts())
     summed = {name for functional in functionals for name in functional.summed}
-    implied = {found for column in question.keys.columns for found in _find_implied(column, conjuncts, table, summed)}
+    implied = {
+        found for column in question.keys.columns for found in _find_implied_conjuncts(column, conjuncts, table, summed)
+    }
     left = join_all(part for part in conjuncts if part not in implied)
     asked = (left, *(condition for functional in functionals for condition in functional.conditions))
     needed |= table.include_bases({*needed, *(name for condition in asked for name in find_columns(condition))})
@@ -285,7 +290,7 @@ def _intersect_lists(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
     return (*others, *(_make_within(name, list(found)) for name, found in listed.items()))
 
 
-def _find_implied(
+def _find_implied_conjuncts(
     key: Column, conjuncts: tuple[Condition, ...], table: Table, summed: set[str]
 ) -> Iterator[Within | Not]:
     """Yield the conjuncts that hold in every row where a value of the key is found."""
@@ -308,7 +313,7 @@ def _finds_where(column: Column, key: Lookup) -> bool:
     return found.pairs.remembered.get("everywhere", lambda: None not in found.pairs.found)
 
 
-def _resolve_true(condition: Condition, table: Table) -> Condition:
+def _resolve_to_true_rows(condition: Condition, table: Table) -> Condition:
     """Return a condition without looked-up columns that holds exactly where `condition` is true."""
     return _resolve_where(condition, table, truth=True)
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from mechanisms.formula import TRUE
 from planner.aggregates.row_expression import SumPart, read_row_expression
 from planner.bind.bind_refusals import refuse_too_many_groups
-from planner.bind.lookup_columns import store_conditions
+from planner.bind.lookup_columns import move_conditions_to_bases
 from planner.bind.set_branches import read_question
 from planner.catalog.catalog import Catalog, SqlType, Table
 from planner.errors import KeyholeError
@@ -53,7 +53,9 @@ def bind_scores(
     """
     given = ConstantContext(parameters={}, today=today, is_utc=True)
     try:
-        read = [_read_number(node, embedded.scope, given) for node in _list_summed(embedded.tree, len(texts))]
+        read = [
+            _read_number(node, embedded.scope, given) for node in _list_summed_expressions(embedded.tree, len(texts))
+        ]
         said = read_question(replace(embedded, tree=_drop_having(embedded.tree)), given)
         size = count_charged_groups(said.keys.columns, said.keys.values)
         if size > catalog.max_keys:
@@ -63,7 +65,7 @@ def bind_scores(
         made = [_read_measure(text, *one, table=table) for text, one in zip(texts, read, strict=True)]
     except KeyholeError as error:
         raise embedded.place_error(error) from None
-    question = store_conditions(
+    question = move_conditions_to_bases(
         Question(
             table=table,
             keys=said.keys,
@@ -125,7 +127,7 @@ def _find_range(terms: tuple[Term, ...], ranges: _Ranges, question: Question) ->
     return low, high
 
 
-def _list_summed(tree: exp.Select, numbers: int) -> Iterable[exp.Expr]:
+def _list_summed_expressions(tree: exp.Select, numbers: int) -> Iterable[exp.Expr]:
     """Return the argument of each `sum(..) > 0` of a HAVING. Raise KH204 if there is anything else."""
     having = tree.args.get("having")
     parts = [] if having is None else _flatten(having.this)

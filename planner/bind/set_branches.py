@@ -34,11 +34,19 @@ from planner.bind.bind_refusals import refuse_rows_in_having
 from planner.bind.joined_tables import read_row_conditions
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
-from planner.groups.inhabited.key_values import list_inhabited
+from planner.groups.inhabited.key_values import list_inhabited_values
 from planner.parser.tree import contains_type, find_position, strip_parentheses
 from planner.predicates.condition import read_row_condition
 from planner.predicates.infinite_times import restrict_to_groups
-from planner.question.condition import Compare, Condition, Within, find_columns, find_fixed_columns, find_true, join_all
+from planner.question.condition import (
+    Compare,
+    Condition,
+    Within,
+    find_columns,
+    find_fixed_columns,
+    find_true_values,
+    join_all,
+)
 from planner.question.condition_text import write_canonical
 from planner.question.disjoint import ConditionRows
 from planner.question.question import UnitRows
@@ -102,7 +110,7 @@ def read_question(
     alone = embedded.set_operation is None
     read = {leaf.offset: _read_leaf(leaf, given, per_unit, is_alone=alone) for leaf in list_leaves(embedded)}
     said = _read_formulas(embedded, given, read, clips={})
-    _check_cells(embedded, said, read, per_unit=per_unit is not None)
+    _check_group_comparisons(embedded, said, read, per_unit=per_unit is not None)
     clips = find_clips(_list_formulas(said))
     if not clips:
         return said
@@ -113,18 +121,18 @@ def read_question(
     return replace(said, clipped=describe_clips((said.formula, *said.predicates)))
 
 
-def _check_cells(
+def _check_group_comparisons(
     embedded: EmbeddedQuestion, said: QuestionParts, read: Mapping[int, "_Leaf"], *, per_unit: bool
 ) -> None:
     """Raise KH204 for a comparison with other groups of which some may be missing, or which is not supported.
 
     It is not supported beside a set operation, HAVING, a ranking or totals of units.
     """
-    compared = [leaf for one in _list_formulas(said) for leaf in _list_compared(one)]
+    compared = [leaf for one in _list_formulas(said) for leaf in _list_comparisons(one)]
     beside = next((leaf for leaf in compared if leaf.reads_other_groups), None)
     if beside is None:
         return
-    in_predicates = any(leaf.reads_other_groups for one in said.predicates for leaf in _list_compared(one))
+    in_predicates = any(leaf.reads_other_groups for one in said.predicates for leaf in _list_comparisons(one))
     places = {
         "beside UNION, INTERSECT or EXCEPT": embedded.set_operation is not None,
         "beside HAVING, which leaves some of them out": in_predicates and said.formula != HOLDS,
@@ -150,7 +158,7 @@ def _hides_missing_groups(formula: Having) -> bool:
     return bool(lacks and hides)
 
 
-def _list_compared(formula: Having) -> Iterator[Comparison]:
+def _list_comparisons(formula: Having) -> Iterator[Comparison]:
     yield from (leaf for leaf in formula.list_comparisons() if isinstance(leaf, Comparison))
 
 
@@ -170,7 +178,10 @@ def _read_formulas(
         offset: _read_formula(leaf, keys=embedded.keys, given=given, common=common, values=values, clips=clips)
         for offset, leaf in read.items()
     }
-    whole, (predicates, ranked) = values, _read_shown(embedded, read, given, values=values, clips=clips)
+    whole, (predicates, ranked) = (
+        values,
+        _read_predicates_and_ranking(embedded, read, given, values=values, clips=clips),
+    )
     formula, values = drop_missing_thresholds(_combine_formulas(embedded, formulas), whole)
     restricted = [restrict_thresholds(predicate, whole, values) for predicate in predicates]
     shown = [replace_unknown(predicate, FAILS) for predicate, _, _ in restricted]
@@ -236,9 +247,9 @@ def _read_leaf(leaf: EmbeddedQuestion, given: ConstantContext, per_unit: UnitRow
     told = [one for _, condition in read for one in condition.list_conjuncts()]
     for key in leaf.keys:
         others = [one for one in told if settled.get(one) != key.name]
-        values[key.name] = list_inhabited(key, values[key.name], others, leaf.table)
+        values[key.name] = list_inhabited_values(key, values[key.name], others, leaf.table)
     if per_unit is not None:
-        values |= dict(_list_inhabited(leaf.keys, values, per_unit))
+        values |= dict(_list_inhabited_keys(leaf.keys, values, per_unit))
     if is_alone and told and ConditionRows.from_condition(join_all(told)).are_none:  # as in fare > 10 AND fare < 5
         values = dict.fromkeys(values, ())
     return _Leaf(
@@ -251,7 +262,7 @@ def _read_leaf(leaf: EmbeddedQuestion, given: ConstantContext, per_unit: UnitRow
     )
 
 
-def _list_inhabited(
+def _list_inhabited_keys(
     keys: tuple[Column, ...], values: Mapping[str, tuple[Value, ...]], per_unit: UnitRows
 ) -> Iterator[tuple[str, tuple[Value, ...]]]:
     """Yield the values of keys at which a subquery per unit has rows to add up."""
@@ -260,7 +271,9 @@ def _list_inhabited(
         if key.name in known:
             yield (
                 key.name,
-                list_inhabited(known[key.name], values[key.name], per_unit.where.list_conjuncts(), per_unit.table),
+                list_inhabited_values(
+                    known[key.name], values[key.name], per_unit.where.list_conjuncts(), per_unit.table
+                ),
             )
 
 
@@ -284,7 +297,7 @@ def _restrict_key(
             found = map_key_values(column, key, values[key.name])
             seen = None if found is None else [found[value] for value in values[key.name]]
         if seen is not None:
-            return {key.name: tuple(compress(values[key.name], find_true(condition, name, seen)))}
+            return {key.name: tuple(compress(values[key.name], find_true_values(condition, name, seen)))}
     return None
 
 
@@ -346,7 +359,7 @@ def _read_formula(
     return Conjunction(tuple(parts))
 
 
-def _read_shown(
+def _read_predicates_and_ranking(
     embedded: EmbeddedQuestion,
     read: Mapping[int, _Leaf],
     given: ConstantContext,

@@ -165,7 +165,7 @@ def may_give_rows(node: exp.Expr) -> bool:
     return by_name or contains_type(node, exp.GenerateSeries, exp.Explode)
 
 
-def check_shown(
+def check_shown_expressions(
     select: exp.Select, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str] = frozenset()
 ) -> None:
     """Raise KH101 if the select list, DISTINCT ON or ORDER BY shows more than keys, `expressions` and constants."""

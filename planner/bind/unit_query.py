@@ -162,7 +162,7 @@ def _suggest_separate_count(select: exp.Select, node: exp.Table, table: Table) -
     own, joined, group = read_alias(node), joins[0].this, select.args["group"].expressions
     items = [strip_parentheses(one.this if isinstance(one, exp.Alias) else one) for one in select.expressions]
     units = [one for one in (*items, *map(strip_parentheses, group)) if _names_unit(one, table, own)]
-    keys, said = _split_on(joins[0].args.get("on"), table, own)
+    keys, said = _split_join_condition(joins[0].args.get("on"), table, own)
     if not isinstance(joined, exp.Table) or len(group) != 1 or len(units) != 2 or counts[0] not in items:
         return None
     own_names = {column.name for column in table.columns}
@@ -201,7 +201,7 @@ def _suggest_separate_count(select: exp.Select, node: exp.Table, table: Table) -
     )
 
 
-def _split_on(on: exp.Expr | None, table: Table, own: str) -> tuple[list[exp.Column], list[exp.Expr]]:
+def _split_join_condition(on: exp.Expr | None, table: Table, own: str) -> tuple[list[exp.Column], list[exp.Expr]]:
     """Return the columns that a join's condition compares with the unit, and its other conditions."""
     keys: list[exp.Column] = []
     said: list[exp.Expr] = []
@@ -313,7 +313,7 @@ def _read_reader(
     if shared:
         around, before = select.parent, ""
         assert isinstance(around, exp.CTE)
-        _check_shared(around, table)
+        _check_shared_query(around, table)
         assert isinstance(read, exp.Table)
         place = find_clauses(read, tokens)
         called = read_name(around.args["alias"].this)
@@ -354,7 +354,7 @@ def _write_without_joins(read: exp.Expr, question: exp.Select, query: UnitQuery)
     return f"SELECT {shown} FROM {source}{filtered} GROUP BY {shown} HAVING {write_node(having.this)}"
 
 
-def _check_shared(cte: exp.CTE, table: Table) -> None:
+def _check_shared_query(cte: exp.CTE, table: Table) -> None:
     called = read_name(cte.args["alias"].this)
     with_ = cte.parent
     assert with_ is not None

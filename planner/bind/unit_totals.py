@@ -238,7 +238,7 @@ def _make_total(
 
     The table has the products that the total adds up.
     """
-    taken = _read_taken_values(node)
+    taken = _read_extreme_or_mean(node)
     if taken is not None:
         return _make_taken_total(*taken, node, within, table, column=column, called=called)
     found = _read_aggregate(node, within, table)
@@ -275,7 +275,7 @@ def _make_total(
     )
 
 
-def _read_taken_values(node: exp.Expr) -> tuple[Measure, exp.Expr] | None:
+def _read_extreme_or_mean(node: exp.Expr) -> tuple[Measure, exp.Expr] | None:
     """Return the measure of a min, max or avg, and `sum` of the same argument with the same FILTER.
 
     Return None for other aggregates.

@@ -41,7 +41,7 @@ RELEASED_BY = "(owner)"
 _FOLDED = re.compile(r"[a-z_][a-z0-9_]*")  # what an identifier without quotes comes to
 
 
-def _suggest_known(name: str, known: list[str]) -> str | None:
+def _suggest_known_name(name: str, known: list[str]) -> str | None:
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     if not close:
         return None
@@ -305,7 +305,7 @@ class Table:
             name,
             f'column "{name}" is not exposed by table "{self.name}"',
             detail=f"Exposed columns: {', '.join(known)}.",
-            hint=_suggest_known(name, known),
+            hint=_suggest_known_name(name, known),
             position=position,
         )
 

@@ -18,7 +18,7 @@ class Fault(ValueError):
 Faults: TypeAlias = Iterator[tuple[tuple[str, ...], Fault]]  # each with the parts of the policy key that is at fault
 
 
-def suggest_nearest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str) -> str:
+def suggest_nearest_name(name: str, known: Iterable[str], *, show: Callable[[str], str] = str) -> str:
     """Return a hint that names the closest of the known names, or all of them if none is close."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)

@@ -32,7 +32,7 @@ def is_identifier(name: str) -> bool:
     return "\0" not in name and 0 < len(name.encode("utf-8", "surrogatepass")) <= LONGEST_NAME
 
 
-def keep_distinct(names: Iterable[SourceName]) -> tuple[SourceName, ...]:
+def drop_ambiguous_names(names: Iterable[SourceName]) -> tuple[SourceName, ...]:
     """Return the names that clients may write. A name of two tables is dropped."""
     usable = [
         one for one in names if is_free_schema(one.schema) and is_identifier(one.schema) and is_identifier(one.name)

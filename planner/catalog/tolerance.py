@@ -92,7 +92,7 @@ def _parse_amount(text: str) -> Amount:
     return Amount(number=number, is_percent=percent, refers_to_bounds=bounds is not None)
 
 
-def split_outside(text: str, *, by: str) -> list[str]:
+def split_outside_parentheses(text: str, *, by: str) -> list[str]:
     """Return the parts of a text between characters `by` outside parentheses, stripped of spaces."""
     items, depth = [""], 0
     for character in text:
@@ -108,7 +108,7 @@ def parse_tolerances(text: str) -> Tolerances:
     """Parse the tolerances of a setting's text. Raise KH402."""
     default: Amount | None = None
     named: dict[str, Amount] = {}
-    for item in split_outside(text, by=","):
+    for item in split_outside_parentheses(text, by=","):
         key, _, amount = item.rpartition("=")
         key = squeeze_name(key)
         if not key and default is not None:
@@ -168,7 +168,11 @@ def widen_tolerances(tolerance: str, factor: Decimal) -> str:
 
 def set_amount(text: str, name: str, amount: Decimal | str) -> str:
     """Return a setting's text in which the tolerance of `name` is `amount`, in place of an earlier one."""
-    kept = [item for item in split_outside(text, by=",") if squeeze_name(item.rpartition("=")[0]) != squeeze_name(name)]
+    kept = [
+        item
+        for item in split_outside_parentheses(text, by=",")
+        if squeeze_name(item.rpartition("=")[0]) != squeeze_name(name)
+    ]
     return ", ".join((*kept, f"{name}={amount}"))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from planner.explain.balances import QuestionBalance
 from planner.explain.guarantee import write_shared_noise
-from planner.explain.rounded_numbers import write_at_least
+from planner.explain.rounded_numbers import write_floor
 from planner.question.plan import Plan
 
 
@@ -38,7 +38,7 @@ def _write_price_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
 
 
 def _write_left_line(left: QuestionBalance, *, verdict: str) -> str:
-    return f"  Left for these groups: {write_at_least(left.epsilon)}{verdict}"
+    return f"  Left for these groups: {write_floor(left.epsilon)}{verdict}"
 
 
 def _write_verdict(plan: Plan, left: QuestionBalance) -> str:

@@ -77,7 +77,7 @@ def _write_accuracy_lines(plan: Plan) -> Iterator[str]:
     if promises.missed:
         yield f"  Missed: {promises.missed}"
     if promises.wrong:
-        yield f"  Wrong: {promises.wrong}{_count_wrong(plan)}"
+        yield f"  Wrong: {promises.wrong}{_write_wrong_groups(plan)}"
     if promises.ranked:
         yield f"  Ranking: {promises.ranked}"
     if plan.calibration.deniable:
@@ -94,7 +94,7 @@ def _name_subject(plan: Plan) -> str:
     return "a predicate" if plan.minimised.formula == TRUE else "a group or predicate"
 
 
-def _count_wrong(plan: Plan) -> str:
+def _write_wrong_groups(plan: Plan) -> str:
     wrong = count_wrong_groups(plan)
     if wrong is None:
         return ""

@@ -13,7 +13,7 @@ from planner.explain.literal_labels import (
     order_formula,
     spell_literals,
 )
-from planner.explain.rounded_numbers import write_at_most, write_share
+from planner.explain.rounded_numbers import write_ceiling, write_share
 from planner.question.plan import Plan
 
 IDLE_NOTE = "does not matter, costs nothing"
@@ -79,7 +79,7 @@ def build_trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
 
     heading = "as it is evaluated: minimal" if all(one.exact for one in plan.canonical) else "as it is evaluated"
     if named:
-        heading = f"{heading}, worst case {write_at_most(plan.worst_case_epsilon)} epsilon for a group"
+        heading = f"{heading}, worst case {write_ceiling(plan.worst_case_epsilon)} epsilon for a group"
     typed = [_make_branch(formula, make_typed_branch) for formula in plan.asked.formulas]
     evaluated = [_make_branch(order_formula(one, named), make_evaluated_branch) for one in plan.canonical]
     names = plan.asked.predicate_names
@@ -111,10 +111,10 @@ def _describe_sharing(plan: Plan, first: str) -> str:
 
 def _describe_cost(plan: Plan, cut: Cut) -> str:
     if plan.calibration.whole_question:
-        return f"epsilon {write_at_most(plan.worst_case_epsilon)} for all literals and groups together"
+        return f"epsilon {write_ceiling(plan.worst_case_epsilon)} for all literals and groups together"
     test, promised = plan.calibration.tests[cut.functional], plan.question.accuracy
     rates = f"fnr {write_share(test.fnr, of=promised.fnr)}, fpr {write_share(test.fpr, of=promised.fpr)}"
-    return f"epsilon {write_at_most(test.epsilon)}, {rates}"
+    return f"epsilon {write_ceiling(test.epsilon)}, {rates}"
 
 
 def _make_branch(formula: Formula, literal: Callable[[Cut], Branch]) -> Branch:

@@ -10,7 +10,7 @@ from planner.catalog.catalog import Computed
 from planner.explain.balances import SharedNoise
 from planner.explain.literal_labels import spell_formula, spell_literals
 from planner.explain.ranking import is_ranking_only, write_ranking_json, write_ranking_promise
-from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
+from planner.explain.rounded_numbers import spell_number, write_ceiling, write_percent
 from planner.explain.wrong_groups import count_wrong_groups
 from planner.question.plan import Plan
 from planner.question.question import BANDED, write_aggregate
@@ -38,7 +38,7 @@ def write_guarantee(plan: Plan) -> str:
         return write_domain_sentence(plan)
     if not plan.reads_data:
         return "the condition does not depend on data: the answer is exact and nothing was spent."
-    loss = f"at most {write_plain(Decimal(write_at_most(plan.worst_case_epsilon)))} epsilon"
+    loss = f"at most {spell_number(Decimal(write_ceiling(plan.worst_case_epsilon)))} epsilon"
     if plan.calibration.whole_question:
         loss += " for all groups together"
     promises = write_promised_rates(plan, beyond=write_slack(plan.question.accuracy.tolerance))
@@ -88,19 +88,19 @@ def write_promised_rates(plan: Plan, *, beyond: str, subject: str = "one") -> Pr
     if ranked and is_ranking_only(plan) and not plan.predicates:
         return PromisedRates(missed="", wrong="", ranked=ranked)
     return PromisedRates(
-        missed=_write_missed(plan), wrong=_write_wrong(plan, beyond=beyond, subject=subject), ranked=ranked
+        missed=_write_missed_rate(plan), wrong=_write_wrong_rate(plan, beyond=beyond, subject=subject), ranked=ranked
     )
 
 
-def _write_missed(plan: Plan) -> str:
+def _write_missed_rate(plan: Plan) -> str:
     if plan.calibration.whole_question:
         return _describe_limit(plan)
     if plan.calibration.fnr is None:
         return "a group near a threshold may be missed, without a bound"
-    return f"{_name_missed(plan)} at most {write_percent(plan.question.accuracy.fnr)} of the time"
+    return f"{_name_missed_subject(plan)} at most {write_percent(plan.question.accuracy.fnr)} of the time"
 
 
-def _write_wrong(plan: Plan, *, beyond: str, subject: str) -> str:
+def _write_wrong_rate(plan: Plan, *, beyond: str, subject: str) -> str:
     if EMPTY_PROMISE_NOTE in plan.calibration.notes:
         return "within the tolerance every group qualifies, so any group may be returned"
     if plan.calibration.fpr is None:
@@ -110,7 +110,7 @@ def _write_wrong(plan: Plan, *, beyond: str, subject: str) -> str:
     if plan.question.priced_differences:
         beyond += ", and with the amount that is said of two sides compared,"
     rate = write_percent(plan.question.accuracy.fpr)
-    return f"{subject} that fails even with {beyond} is {_name_wrong(plan)} at most {rate} of the time"
+    return f"{subject} that fails even with {beyond} is {_name_wrong_subject(plan)} at most {rate} of the time"
 
 
 def _clips_values(plan: Plan) -> bool:
@@ -120,7 +120,7 @@ def _clips_values(plan: Plan) -> bool:
     return any(isinstance(one, Computed) and any(one.clipped) for one in derived)
 
 
-def _name_missed(plan: Plan) -> str:
+def _name_missed_subject(plan: Plan) -> str:
     """Return the words for what may be missed: a group, or that a predicate is true for it."""
     if not plan.predicates:
         return "a group that truly qualifies is missed"
@@ -128,7 +128,7 @@ def _name_missed(plan: Plan) -> str:
     return holds if plan.minimised.formula == TRUE else f"a group that truly qualifies is missed, or {holds},"
 
 
-def _name_wrong(plan: Plan) -> str:
+def _name_wrong_subject(plan: Plan) -> str:
     """Return the words for what may be wrong: a group, or a predicate of it."""
     if not plan.predicates:
         return "returned"
@@ -163,8 +163,8 @@ def write_cut_rows(plan: Plan) -> str | None:
 def write_shared_noise(noise: SharedNoise) -> str:
     """Return a sentence on the noise that an answer shares: with whom, its cost to all, and when rates hold."""
     questions = "1 earlier question" if noise.earlier_questions == 1 else f"{noise.earlier_questions} earlier questions"
-    own = f"{write_plain(Decimal(write_at_most(noise.own_cost)))} epsilon"
-    fresh = f"at most {write_plain(Decimal(write_at_most(noise.shared_cost)))} of {own} is new to the shared budget"
+    own = f"{spell_number(Decimal(write_ceiling(noise.own_cost)))} epsilon"
+    fresh = f"at most {spell_number(Decimal(write_ceiling(noise.shared_cost)))} of {own} is new to the shared budget"
     if noise.shared_cost == 0:
         fresh = f"nothing is new to the shared budget, and at most {own} counts towards a cap of your own"
     return f"same noise as {questions}: {fresh}; {FIXED_BEFORE}."

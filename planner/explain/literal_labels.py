@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, list_literals
-from planner.explain.rounded_numbers import write_plain
+from planner.explain.rounded_numbers import spell_number
 from planner.functionals.atoms.atom_labels import make_label
 from planner.question.plan import Minimised, Plan
 from planner.question.question import Atom, Functional, Question
@@ -38,7 +38,7 @@ class NamedLiteral:
     @property
     def band(self) -> str:
         """The band in which it may err, in words."""
-        most = write_plain(self.upper - self.lower)
+        most = spell_number(self.upper - self.lower)
         if self.has_key_thresholds:
             return f"may err by {most} {'below' if self.cut.above else 'above'} each group's own threshold"
         if self.counted_unit == "rows":
@@ -48,7 +48,7 @@ class NamedLiteral:
         if self.lower == self.upper:
             return "no slack"
         unit = " % of the rows" if self.counted_unit else ""
-        found = f"may err between {write_plain(self.lower)} and {write_plain(self.upper)}{unit}"
+        found = f"may err between {spell_number(self.lower)} and {spell_number(self.upper)}{unit}"
         return found if self.rows == 1 else f"{found} for groups of at least {self.rows} rows"
 
 
@@ -195,10 +195,10 @@ def _write_text(question: Question, cut: Cut) -> str:
     functional = question.functionals[cut.functional]
     operator = ">" if cut.above else "<="
     if functional.offsets is not None:
-        edge = write_plain(convert_to_users_unit(functional, cut.cut))
+        edge = spell_number(convert_to_users_unit(functional, cut.cut))
         return f"{functional.name} - ({functional.offsets.text}) {operator} {edge}"
     threshold = convert_to_users_unit(replace(functional, origin=Decimal(0)), cut.cut)
-    return f"{functional.name} {operator} {write_plain(threshold)}"
+    return f"{functional.name} {operator} {spell_number(threshold)}"
 
 
 def _find_atom(question: Question, cut: Cut) -> Atom | None:

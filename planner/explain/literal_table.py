@@ -27,7 +27,7 @@ from planner.explain.literal_labels import (
     order_formula,
     spell_formula,
 )
-from planner.explain.rounded_numbers import write_at_most, write_plain, write_share
+from planner.explain.rounded_numbers import spell_number, write_ceiling, write_share
 from planner.question.plan import APART, Plan
 from planner.question.question import Functional, Measure
 from planner.values.decimals import convert_to_decimal
@@ -130,7 +130,7 @@ def _write_cells(plan: Plan, one: NamedLiteral, named: tuple[NamedLiteral, ...])
     if noisy != one:
         return f"{one.letter}  {one.text}", band, *rates, f"read off the noise of {noisy.letter}", ""
     part = "" if together else f"{compute_worst_case_share(plan, index):.0%} of it"
-    return f"{one.letter}  {one.text}", band, *rates, f"epsilon {write_at_most(test.epsilon)}", part
+    return f"{one.letter}  {one.text}", band, *rates, f"epsilon {write_ceiling(test.epsilon)}", part
 
 
 def _reads_same_sum(plan: Plan, one: int, other: int) -> bool:
@@ -155,13 +155,13 @@ def _write_common_noise(plan: Plan, named: tuple[NamedLiteral, ...]) -> Iterator
     often = f"; looks {looks} times at most, at all sums together" if looks > 1 else ""
     for place, noise in enumerate(list_common_sums(plan)):
         users = ", ".join(one.letter for one in named if one.cut.functional in noise.functionals)
-        moved = write_plain(noise.sum.sensitivity * noise.sum.unit_size)
+        moved = spell_number(noise.sum.sensitivity * noise.sum.unit_size)
         clipped = describe_clipping(plan, noise.sum, **_name_unit(plan))
         bounded = "" if clipped is None else f"; {clipped}"
         groups = count_groups_read(plan, place)
         read = "" if groups is None else f"; {groups.text}"
         yield (
-            f"  Noise of {users}: {noise.sum.name}; epsilon {write_at_most(noise.epsilon)}, "
+            f"  Noise of {users}: {noise.sum.name}; epsilon {write_ceiling(noise.epsilon)}, "
             f"sensitivity {moved}{bounded}{read}{often}"
         )
 
@@ -180,7 +180,7 @@ def write_noise_lines(plan: Plan) -> Iterator[str]:
 
 
 def _write_notes(plan: Plan, functional: Functional, test: FunctionalTest) -> Iterator[str]:
-    yield f"sensitivity {write_plain(functional.sensitivity * functional.unit_size)}"
+    yield f"sensitivity {spell_number(functional.sensitivity * functional.unit_size)}"
     clipped = describe_clipping(plan, functional, **_name_unit(plan))
     if clipped:
         yield clipped
@@ -192,10 +192,10 @@ def _write_notes(plan: Plan, functional: Functional, test: FunctionalTest) -> It
         yield "noise on the sum, so that other thresholds can share it"
     if test.looks:
         first = test.epsilon * float(test.looks[0].rate / test.rate)
-        yield f"looks {len(test.looks) + 1} times at most, first at epsilon {write_at_most(first)}"
+        yield f"looks {len(test.looks) + 1} times at most, first at epsilon {write_ceiling(first)}"
     alone = None if shared else _compute_separate_costs(plan).get(index)
     if alone is not None:
-        yield f"one threshold alone would cost {write_at_most(alone)}"
+        yield f"one threshold alone would cost {write_ceiling(alone)}"
 
 
 def _compute_separate_costs(plan: Plan) -> Mapping[int, float]:
@@ -225,7 +225,7 @@ def describe_clipping(plan: Plan, functional: Functional, *, unit: str, total: s
         return f"{unit} moves it by {' .. '.join(edges)}"
     if len(functional.terms) > 1 and any(not term.power for term in functional.terms):
         return f"{unit} counts at most {plan.question.table.rows_per_unit} rows"
-    edges = (write_plain(convert_to_users_unit(functional, edge)) for edge in (low, high))
+    edges = (spell_number(convert_to_users_unit(functional, edge)) for edge in (low, high))
     return f"{total} is clipped to {' .. '.join(edges)}"
 
 
@@ -233,31 +233,31 @@ def write_cost_lines(plan: Plan) -> Iterator[str]:
     """Yield lines on the worst case beside other mechanisms, on joint costs of one unit, and on most groups' loss."""
     whole = plan.calibration.whole_question
     others = (
-        [] if whole or not plan.question.functionals else [f"separate sums {write_at_most(sum_separate_costs(plan))}"]
+        [] if whole or not plan.question.functionals else [f"separate sums {write_ceiling(sum_separate_costs(plan))}"]
     )
     single = compute_one_shot_cost(plan)
     if single is not None:
-        others.append(f"one-shot {Keyhole.name} {write_at_most(single)}")
+        others.append(f"one-shot {Keyhole.name} {write_ceiling(single)}")
     if APART in plan.calibration.compared:
-        others.append(f"each threshold on noise of its own {write_at_most(plan.calibration.compared[APART])}")
+        others.append(f"each threshold on noise of its own {write_ceiling(plan.calibration.compared[APART])}")
     if plan.sharing is not None:
-        others.append(f"with keyhole.reuse = off {write_at_most(plan.sharing.epsilon_in_blocks)}")
+        others.append(f"with keyhole.reuse = off {write_ceiling(plan.sharing.epsilon_in_blocks)}")
     others += [
-        f"{label} {write_at_most(plan.compared[name])}" for name, label in COMPARED.items() if name in plan.compared
+        f"{label} {write_ceiling(plan.compared[name])}" for name, label in COMPARED.items() if name in plan.compared
     ]
     mechanism = plan.calibration.mechanism + (", for all groups together" if whole else "")
     if plan.ranking is not None:
         mechanism = f"{mechanism} and ranking" if plan.question.functionals else "ranking"
     compared = f" ({'; '.join(others)})" if others else ""
-    yield f"  Worst case {write_at_most(plan.worst_case_epsilon)} with mechanism {mechanism}{compared}"
+    yield f"  Worst case {write_ceiling(plan.worst_case_epsilon)} with mechanism {mechanism}{compared}"
     yield from _write_joint_lines(plan)
     wider = compute_one_step_cost(plan)
     if wider is not None:
-        yield f"  A tolerance of one step where there is none would bring it to {write_at_most(wider)}"
+        yield f"  A tolerance of one step where there is none would bring it to {write_ceiling(wider)}"
     expected = list_expected_losses(plan)
     if expected:
         distances = ", ".join(str(tolerances) for tolerances, _ in expected)
-        losses = ", ".join(write_at_most(epsilon) for _, epsilon in expected)
+        losses = ", ".join(write_ceiling(epsilon) for _, epsilon in expected)
         yield f"  Most groups stop early: {distances} tolerances short of the thresholds, one loses about {losses}"
 
 
@@ -270,7 +270,7 @@ def _write_joint_lines(plan: Plan) -> Iterator[str]:
     first: dict[int, str] = {}
     for one in letter_literals(plan):
         first.setdefault(one.cut.functional, one.letter)
-    listed = [f"{_spell_sum(group, first)} = {write_at_most(group.epsilon)}" for group in groups[:MOST_SETS]]
+    listed = [f"{_spell_sum(group, first)} = {write_ceiling(group.epsilon)}" for group in groups[:MOST_SETS]]
     more = f", ... ({len(groups) - MOST_SETS} more)" if len(groups) > MOST_SETS else ""
     unit = "row" if plan.question.table.is_row_unit else f"({plan.question.table.unit_text})"
     whole = " in full" if any(len(group.functionals) == len(first) for group in groups) else ""
@@ -281,4 +281,4 @@ def _spell_sum(group: JointCost, first: Mapping[int, str]) -> str:
     """Return letters with the part by which one unit changes each: `A + 0.05 C`."""
     paired = zip(group.functionals, group.parts, strict=True)
     parts = sorted((len(first[index]), first[index], part) for index, part in paired)
-    return " + ".join(letter if part == 1 else f"{write_at_most(float(part))} {letter}" for _, letter, part in parts)
+    return " + ".join(letter if part == 1 else f"{write_ceiling(float(part))} {letter}" for _, letter, part in parts)

@@ -24,7 +24,8 @@ def _write_sentences(numbers: NumberColumns) -> Iterator[str]:
     banded = [one for one in numbers.columns if one.kind == "bands"]
     if hidden:
         why = "the answer says which groups qualify, and never how large they are"
-        yield f"not told: {_join_names(hidden)} {_choose_verb(hidden)} NULL, as {why}{_write_more(numbers, hidden)}."
+        further = _write_further_numbers(numbers, hidden)
+        yield f"not told: {_join_names(hidden)} {_choose_verb(hidden)} NULL, as {why}{further}."
     if proved:
         said = ", ".join(f"{one.name} is {one.words}" for one in proved)
         yield f"not counted: in every group {said}, within the tolerance. HAVING says so, and no group was counted."
@@ -39,7 +40,7 @@ def _write_sentences(numbers: NumberColumns) -> Iterator[str]:
         yield f"not sorted: {order}. With LIMIT it is a ranking, which has a price."
 
 
-def _write_more(numbers: NumberColumns, hidden: Sequence[str]) -> str:
+def _write_further_numbers(numbers: NumberColumns, hidden: Sequence[str]) -> str:
     ways = []
     if numbers.setting == "null" and any(name in numbers.provable_columns for name in hidden):
         ways.append("SET keyhole.numbers = 'threshold' shows the bound that HAVING proves, for nothing")

@@ -5,7 +5,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from planner.explain.rounded_numbers import write_at_least, write_at_most, write_plain
+from planner.explain.rounded_numbers import spell_number, write_ceiling, write_floor
 
 
 class Payer(StrEnum):
@@ -91,8 +91,8 @@ class Payment:
     def balance(self) -> str:
         """The balances in words: `left 2.9 of 4 and 3.6 of 8`, in the order of the payers; empty if there is no cap."""
         parts = [
-            f"{write_plain(Decimal(write_at_least(max(0.0, one.epsilon))))} of "
-            f"{write_plain(Decimal(write_at_least(one.cap)))}{' of the table' if one.payer is Payer.TABLE else ''}"
+            f"{spell_number(Decimal(write_floor(max(0.0, one.epsilon))))} of "
+            f"{spell_number(Decimal(write_floor(one.cap)))}{' of the table' if one.payer is Payer.TABLE else ''}"
             for one in self.left
         ]
         if len(parts) > 2:
@@ -142,4 +142,4 @@ class Payment:
 
 
 def _write_epsilon(epsilon: float) -> str:
-    return write_plain(Decimal(write_at_most(epsilon)))
+    return spell_number(Decimal(write_ceiling(epsilon)))

@@ -5,7 +5,7 @@ from typing import Any
 
 from mechanisms.formula import TRUE
 from mechanisms.ranking.calibration import RankingCalibration
-from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
+from planner.explain.rounded_numbers import spell_number, write_ceiling, write_percent
 from planner.question.plan import Plan
 from planner.question.question import Ranked
 
@@ -15,7 +15,7 @@ def write_ranking_promise(plan: Plan) -> str | None:
     ranked, ranking, accuracy = plan.question.ranked, plan.ranking, plan.question.accuracy
     if ranked is None or ranking is None:
         return None
-    limit, apart = ranking.task.limit, f"more than {write_plain(ranked.slack)} in {_write_measure(ranked)}"
+    limit, apart = ranking.task.limit, f"more than {spell_number(ranked.slack)} in {_write_measure(ranked)}"
     within = f" in its {', '.join(ranked.partition)}" if ranked.partition else ""
     least = write_percent(min(accuracy.fnr, accuracy.fpr))
     if ranking.task.allows_any_cut:
@@ -61,8 +61,8 @@ def write_ranking_lines(plan: Plan) -> Iterator[str]:
     ranked, ranking = plan.question.ranked, plan.ranking
     if ranked is None or ranking is None:
         return
-    cost = f"epsilon {write_at_most(ranking.worst_case_epsilon)}" if ranking.noise_rate else "costs nothing"
-    yield f"  Ranked by {_write_order(ranked, ranking)}   either order within {write_plain(ranked.slack)}   {cost}"
+    cost = f"epsilon {write_ceiling(ranking.worst_case_epsilon)}" if ranking.noise_rate else "costs nothing"
+    yield f"  Ranked by {_write_order(ranked, ranking)}   either order within {spell_number(ranked.slack)}   {cost}"
     if ranking.noise_rate:
         yield f"  Noise of the ranking: {'; '.join(_write_notes(plan, ranked, ranking))}"
 
@@ -83,10 +83,10 @@ def _write_order(ranked: Ranked, ranking: RankingCalibration) -> str:
 
 def _write_notes(plan: Plan, ranked: Ranked, ranking: RankingCalibration) -> Iterator[str]:
     functional = ranked.functional
-    yield f"sensitivity {write_plain(functional.sensitivity * functional.unit_size)}"
+    yield f"sensitivity {spell_number(functional.sensitivity * functional.unit_size)}"
     if ranking.looks:
         first = float(ranking.looks[0].rate) * functional.sensitivity
-        yield f"looks {len(ranking.looks) + 1} times at most, first at epsilon {write_at_most(first)}"
+        yield f"looks {len(ranking.looks) + 1} times at most, first at epsilon {write_ceiling(first)}"
     elif not plan.question.table.is_row_unit:
         yield _explain_one_look(ranking)
     yield "drawn for this question alone"

@@ -9,7 +9,7 @@ from planner.explain.balances import QuestionBalance
 from planner.explain.guarantee import write_cell_promise, write_cut_rows, write_guarantee
 from planner.explain.literal_table import write_cost_lines, write_formula_lines, write_noise_lines
 from planner.explain.ranking import is_ranking_only, write_ranking_lines
-from planner.explain.rounded_numbers import write_plain
+from planner.explain.rounded_numbers import spell_number
 from planner.explain.wrong_groups import count_wrong_groups
 from planner.functionals.unit_rows import describe_unit_rows
 from planner.question.plan import Plan
@@ -76,13 +76,13 @@ def write_clipped_values(plan: Plan) -> Iterator[str]:
     for name in dict.fromkeys(factor for one in summed for factor in products.get(one.name, (one.name,))):
         column = table.get_column(name)
         if column.bounds:
-            low, high = (write_plain(one.scaleb(-_count_places(column))) for one in column.bounds)
+            low, high = (spell_number(one.scaleb(-_count_places(column))) for one in column.bounds)
             written = column.comment if isinstance(column.derivation, Computed) and column.comment else name
             yield f"values of {written} are clipped to {low} .. {high}"
     for name in products:
         bounds = table.get_column(name).bounds
         if bounds:
-            yield f"{name} is multiplied of these, and lies in {write_plain(bounds[0])} .. {write_plain(bounds[1])}"
+            yield f"{name} is multiplied of these, and lies in {spell_number(bounds[0])} .. {spell_number(bounds[1])}"
 
 
 def find_computed_bound(question: Question) -> str | None:

@@ -6,18 +6,18 @@ _NOISE = Decimal("1e-6")  # of a share: what calibration rounds by, far below wh
 _CENT = Decimal("0.01")  # what epsilons are rounded to for people, to the safe side; sums are kept exactly elsewhere
 
 
-def write_plain(number: Decimal) -> str:
+def spell_number(number: Decimal) -> str:
     """Return a number as an analyst writes it: no exponent, no trailing zeros, at most six decimals."""
     text = format(round(number, 6), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def write_at_most(epsilon: float) -> str:
+def write_ceiling(epsilon: float) -> str:
     """Return a loss rounded up to two decimals."""
     return format(Decimal(str(epsilon)).quantize(_CENT, rounding=ROUND_UP), "f")
 
 
-def write_at_least(epsilon: float) -> str:
+def write_floor(epsilon: float) -> str:
     """Return a balance rounded down to two decimals."""
     return format(Decimal(str(epsilon)).quantize(_CENT, rounding=ROUND_DOWN), "f")
 
@@ -35,4 +35,4 @@ def write_share(rate: float, *, of: float) -> str:
 def write_percent(rate: float, *, places: int = 6) -> str:
     """Return a rate in percent as text, rounded up."""
     hundredths = (Decimal(str(rate)) * 100).quantize(Decimal(1).scaleb(-places), rounding=ROUND_UP)
-    return f"{hundredths if places == 2 else write_plain(hundredths)} %"
+    return f"{hundredths if places == 2 else spell_number(hundredths)} %"

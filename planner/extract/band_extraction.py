@@ -225,14 +225,14 @@ def spell_out_band_columns(read: PrivateRead) -> tuple[Edit, ...]:
     parts, having = [*read.select.expressions, read.select.args.get("order")], read.select.args.get("having")
     edits = [edit for part in parts if part is not None for edit in _list_column_edits(part, read)]
     try:
-        return (*edits, *(() if having is None else _compare_bands(having, read, _find_banded)))
+        return (*edits, *(() if having is None else _compare_bands(having, read, _find_banded_number)))
     except KeyholeError:
         return tuple(edits)
 
 
 def _list_column_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
     for call in part.find_all(*_OF_EQUAL_VALUES):
-        banded = None if isinstance(call.parent, exp.Filter | exp.Window) else _find_banded(call, read)
+        banded = None if isinstance(call.parent, exp.Filter | exp.Window) else _find_banded_number(call, read)
         if banded is None:
             continue
         first, last = _find_span(call, read.tokens)
@@ -244,7 +244,7 @@ def _list_column_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
             yield Edit.from_text(at, at, f" AS {call.key}")
 
 
-def _find_banded(call: exp.Expr, read: PrivateRead) -> _Banded | None:
+def _find_banded_number(call: exp.Expr, read: PrivateRead) -> _Banded | None:
     column = strip_parentheses(call.this) if isinstance(call, _OF_EQUAL_VALUES) else None
     if not isinstance(column, exp.Column) or call.meta.get("start") is None:
         return None

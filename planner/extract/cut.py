@@ -27,7 +27,7 @@ from planner.groups.shown_values import wrap_answer
 from planner.parser.clauses import Clauses, check_matches_tree, find_clauses, find_clauses_from, find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.subquery_readers import find_from
+from planner.parser.subquery_readers import find_enclosing_from
 from planner.parser.tree import locate_name, write_node
 from planner.scope.embedded import EmbeddedQuestion, Predicate, RankedExpression, UnitQuery
 from planner.scope.functional_dependencies import write_existing
@@ -119,7 +119,7 @@ def _find_clauses(select: exp.Select, node: exp.Table, tokens: tuple[Token, ...]
     first = select.args["from_"].this
     if not is_behind:
         return find_clauses(first if isinstance(first, exp.Table) else node, tokens)
-    source = find_from(tokens, find_token(tokens, locate_name(node)))
+    source = find_enclosing_from(tokens, find_token(tokens, locate_name(node)))
     return find_clauses(node, tokens) if source is None else find_clauses_from(source, tokens)
 
 
@@ -210,7 +210,7 @@ def _make_place(place: ParsedQuestion, catalog: Catalog) -> ExtractedQuestion:
         numbers=describe_numbers(
             place.numbers, scope, select.args.get("having"), keys=keys, is_ranked=place.ranked is not None
         ),
-        ranked=None if ranked is None else _make_ranked(ranked, find_partition_keys(place, keys)),
+        ranked=None if ranked is None else _make_ranked_expression(ranked, find_partition_keys(place, keys)),
         tree=select,
     )
     before, behind = around = wrap_answer(keys, embedded.table)
@@ -229,7 +229,7 @@ def _make_place(place: ParsedQuestion, catalog: Catalog) -> ExtractedQuestion:
     return ExtractedQuestion(select, embedded, tuple(edits))
 
 
-def _make_ranked(ranked: RankedItem, partition: tuple[Column, ...]) -> RankedExpression:
+def _make_ranked_expression(ranked: RankedItem, partition: tuple[Column, ...]) -> RankedExpression:
     cut = ranked.cut
     return RankedExpression(
         tree=ranked.node,

@@ -23,7 +23,7 @@ from planner.extract.extract_refusals import (
 )
 from planner.extract.normalise import normalise
 from planner.extract.outer_query import Asking
-from planner.extract.relations import Relation, list_private, list_relations
+from planner.extract.relations import Relation, list_private_tables, list_relations
 from planner.extract.set_operations import join_branches
 from planner.extract.virtual_relations import (
     VIRTUAL_SCHEMA,
@@ -70,26 +70,26 @@ def extract_questions(text: str, tokens: tuple[Token, ...], catalog: Catalog) ->
         written = written.edit(changes, rule=use_policy_names.__name__)
     if changes := qualify_stored_units(written.query, catalog):
         written = written.edit(changes, rule=qualify_stored_units.__name__)
-        asking = _take_normalised(written, catalog)
+        asking = _extract_normalised(written, catalog)
         return None if asking is None else replace(asking, spelled=written.origin.text)
-    return _take_normalised(written, catalog)
+    return _extract_normalised(written, catalog)
 
 
-def _take_normalised(written: EditedQuery, catalog: Catalog) -> Asking | None:
+def _extract_normalised(written: EditedQuery, catalog: Catalog) -> Asking | None:
     """Bring the query to the form of questions, and cut these out."""
-    private = {id(node) for node, _ in list_private(written.query, catalog)}
+    private = {id(node) for node, _ in list_private_tables(written.query, catalog)}
     if private:
         _check_ctes(written, catalog)
     normalised: EditedQuery | None = None
     try:
         normalised = normalise(written, catalog)
-        return _take_apart(normalised, catalog, find_unread=_find_no_tables)
+        return _extract_questions(normalised, catalog, find_unread=_find_no_tables)
     except KeyholeError:
         idle = private & find_idle_tables(written.query.tree)
         instead = written if idle == private else normalised
         if not idle or instead is None:
             raise
-    return _take_apart(instead, catalog, find_unread=find_idle_tables)
+    return _extract_questions(instead, catalog, find_unread=find_idle_tables)
 
 
 def _find_no_tables(_: exp.Expr) -> frozenset[int]:
@@ -105,7 +105,7 @@ def _check_query(query: ParsedQuery) -> None:
         raise refuse_unsupported(f"{type(node).__name__.upper()} is not allowed", position=find_position(node))
 
 
-def _take_apart(read: EditedQuery, catalog: Catalog, *, find_unread: _Unread) -> Asking | None:
+def _extract_questions(read: EditedQuery, catalog: Catalog, *, find_unread: _Unread) -> Asking | None:
     """Cut the questions out of the query. The private tables that `find_unread` finds become empty relations."""
     idle = find_unread(read.query.tree)
     found = list_relations(read.query, catalog, idle=idle)
@@ -215,12 +215,12 @@ def _replace_relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...]
             body = (shown, 0, behind + named) if shown else (0, named)
             embedded = (EmbeddedRelation(what.name, relation.columns, monitor_position=at),)
         case StoredQuestion():
-            stored = _take_stored(what, catalog)
+            stored = _extract_stored_question(what, catalog)
             body, embedded = ("(", *stored.outer, ")" + named), stored.embedded
     return _Replacement(Edit(tokens[first].start, tokens[last].end, (before, *body) if before else body), embedded)
 
 
-def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
+def _extract_stored_question(question: StoredQuestion, catalog: Catalog) -> Asking:
     alone = replace(catalog, stored_questions=())
     sql = question.sql.strip().rstrip(";")
     try:

@@ -7,7 +7,12 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import ON_TABLE, split_conjuncts
-from planner.bind.shown_expressions import check_beside_aggregates, check_item, check_shown, find_shown_aggregate
+from planner.bind.shown_expressions import (
+    check_beside_aggregates,
+    check_item,
+    check_shown_expressions,
+    find_shown_aggregate,
+)
 from planner.bind.unit_lists.find_lists import find_lists
 from planner.catalog.catalog import Column, Lookup
 from planner.errors import KeyholeError, UnknownColumn
@@ -103,7 +108,7 @@ def check_form(place: ParsedQuestion) -> tuple[Column, ...]:
     shown = find_shown_aggregate(select)
     _check_aliases(place)
     if shown is not None:
-        raise refuse_shown_size(shown, hint=suggest_domain(place) or _suggest_shown(place))
+        raise refuse_shown_size(shown, hint=suggest_domain(place) or _suggest_form_of_sizes(place))
     group = select.args.get("group")
     if group is None and not place.has_thresholds:
         raise refuse_outside_question(place.scope.table, place.node, hint=suggest_question(place))
@@ -114,7 +119,7 @@ def check_form(place: ParsedQuestion) -> tuple[Column, ...]:
     _check_rows(place, keys)
     try:
         grouped = list_grouped_expressions(select, place.scope)
-        check_shown(select, place.scope, *grouped)
+        check_shown_expressions(select, place.scope, *grouped)
         for number in place.numbers.nodes:
             check_beside_aggregates(number, place.scope, *grouped)
         for window in (*windows, *(select.args.get("windows") or ())):
@@ -143,7 +148,7 @@ def _find_windows(select: exp.Select, place: ParsedQuestion) -> Iterator[exp.Win
             place.scope.resolve_column(column)
         written = as_written[id(window)]
         filtered = isinstance(written.this, exp.Filter) and written.this.expression.find(exp.AggFunc) is not None
-        if filtered or place.ranked is not None or not isinstance(_find_called(window), _OVER_ROWS):
+        if filtered or place.ranked is not None or not isinstance(_find_window_function(window), _OVER_ROWS):
             raise refuse_window_over_answer(written, place)  # in PostgreSQL, too, no aggregate stands in FILTER
         yield window
 
@@ -152,7 +157,7 @@ def _check_window(window: exp.Window, place: ParsedQuestion, keys: tuple[Column,
     """Refuse a window that reads anything but predicates, which are constants here, keys and expressions of these."""
     aliases = {read_name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
     order, frame = window.args.get("order"), window.args.get("spec")
-    called = _find_called(window)  # the name of a window in its own clause
+    called = _find_window_function(window)  # the name of a window in its own clause
     arguments = [one for one in called.iter_expressions() if not isinstance(one, exp.Star)]
     read = [*arguments, *(window.args.get("partition_by") or ())]
     read += [one.this for one in order.expressions] if order is not None else []
@@ -176,7 +181,9 @@ def _check_numbers(place: ParsedQuestion) -> None:
     several = place.select.args.get("distinct") is not None and not _is_first_of_each(place)  # numbers tell rows apart
     if several or not numbers.outer_use.passes_only or not asks:
         node = numbers.shown[0].node
-        raise refuse_shown_size(node.find(exp.AggFunc) or node, hint=suggest_domain(place) or _suggest_shown(place))
+        raise refuse_shown_size(
+            node.find(exp.AggFunc) or node, hint=suggest_domain(place) or _suggest_form_of_sizes(place)
+        )
 
 
 def _is_first_of_each(place: ParsedQuestion) -> bool:
@@ -199,10 +206,10 @@ def _check_rows(place: ParsedQuestion, keys: tuple[Column, ...]) -> None:
     few = most is not None and groups <= most and select.args.get("offset") is None
     if (numbers.sorts and cut and not few) or (around is not None and groups > around):
         node = numbers.shown[0].node
-        raise refuse_shown_size(node.find(exp.AggFunc) or node, hint=_suggest_shown(place))
+        raise refuse_shown_size(node.find(exp.AggFunc) or node, hint=_suggest_form_of_sizes(place))
 
 
-def _suggest_shown(place: ParsedQuestion) -> str | None:
+def _suggest_form_of_sizes(place: ParsedQuestion) -> str | None:
     """Return a permitted form of the sizes that it shows.
 
     It is a ranking if it is cut to the greatest, and else a scorecard or question.
@@ -265,7 +272,7 @@ def find_partition_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> tupl
     for item, node in parts:
         key = find_column(node, place.scope)
         computed = () if key in keys else _list_further_keys(node, [part for _, part in parts], place, keys)
-        computed = computed or (() if key in keys else _find_alike(node, place, keys))
+        computed = computed or (() if key in keys else _find_equal_key(node, place, keys))
         if key not in keys and not computed:
             raise refuse_partition(item, keys, is_looked_up=key is not None and isinstance(key.derivation, Lookup))
         found.extend(computed or [one for one in keys if one == key])
@@ -290,7 +297,7 @@ def _list_further_keys(
     return () if shared & set(found) else found
 
 
-def _find_alike(node: exp.Expr, place: ParsedQuestion, keys: tuple[Column, ...]) -> tuple[Column, ...]:
+def _find_equal_key(node: exp.Expr, place: ParsedQuestion, keys: tuple[Column, ...]) -> tuple[Column, ...]:
     """Return the key that puts rows into the same groups as an expression that is spelled otherwise, if one does."""
     alone = place.select.copy()
     alone.set("group", exp.Group(expressions=[node.copy()]))
@@ -389,16 +396,16 @@ def _check_operators(place: ParsedQuestion) -> None:
 
 def _reads_groups(window: exp.Window) -> bool:
     """Return True if a window reads an aggregate of each group, beyond the rows of the answer."""
-    called = _find_called(window)
+    called = _find_window_function(window)
     return any(found is not called for found in window.find_all(exp.AggFunc))
 
 
-def _find_called(window: exp.Window) -> exp.Expr:
+def _find_window_function(window: exp.Window) -> exp.Expr:
     called: exp.Expr = window.this.this if isinstance(window.this, exp.Filter) else window.this
     return called
 
 
-def _list_looked_up(place: ParsedQuestion) -> Iterator[str]:
+def _list_looked_up_partitions(place: ParsedQuestion) -> Iterator[str]:
     """Yield the looked-up columns that a ranking partitions by, if its measure is never negative.
 
     Other keys determine them, so that some combinations have no row. These combinations are last.
@@ -433,7 +440,10 @@ def _read_keys(place: ParsedQuestion, shown: exp.Select) -> tuple[Column, ...]:
     parted = ranked is not None and bool(ranked.partition) and ranked.descending
     try:
         return read_group_by(
-            shown, place.scope, merges_lookups=not parted, kept_names=set(_list_looked_up(place)) if parted else ()
+            shown,
+            place.scope,
+            merges_lookups=not parted,
+            kept_names=set(_list_looked_up_partitions(place)) if parted else (),
         )
     except KeyholeError as error:
         if error.code == "KH202" and (refusal := refuse_people(error, place)) is not None:

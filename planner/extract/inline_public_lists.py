@@ -88,7 +88,7 @@ def _compute_value(select: exp.Select, catalog: Catalog) -> str | None:
     node = _find_table(select)
     if node is None or any(value for key, value in select.args.items() if key not in _AGGREGATING):
         return None
-    public = _find_public(node, select, catalog)
+    public = _find_public_table(node, select, catalog)
     if public is None or len(public.rows) > _MOST_ROWS or len(select.expressions) != 1:
         return None
     scope = Scope(table=_make_table(public), alias=read_alias(node))
@@ -147,7 +147,7 @@ def _write_aggregate(call: exp.Expr, rows: list[dict[str, Value | None]], scope:
     return f"{total:f}::bigint" if not wide and column.sql_type is SqlType.INTEGER else f"{total:f}::numeric"
 
 
-def _find_public(node: exp.Table, select: exp.Select, catalog: Catalog) -> PublicTable | None:
+def _find_public_table(node: exp.Table, select: exp.Select, catalog: Catalog) -> PublicTable | None:
     """Return the public table that a subquery reads by a plain name."""
     if any(value for key, value in node.args.items() if key not in _ON_TABLE):
         return None
@@ -251,7 +251,7 @@ def _list_values(select: exp.Select, catalog: Catalog, *, skips_nulls: bool = Fa
     node = _find_table(select)
     if node is None or any(value for key, value in select.args.items() if key not in _PLAIN):
         return None
-    public = _find_public(node, select, catalog)
+    public = _find_public_table(node, select, catalog)
     if public is None or len(select.expressions) != 1:
         return None
     scope = Scope(table=_make_table(public), alias=read_alias(node))

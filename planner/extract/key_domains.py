@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.joined_tables import read_joins
-from planner.bind.shown_expressions import check_shown, find_shown_aggregate
+from planner.bind.shown_expressions import check_shown_expressions, find_shown_aggregate
 from planner.catalog.catalog import Column
 from planner.errors import KeyholeError
 from planner.extract.constant_result import find_idle_tables
@@ -75,7 +75,7 @@ def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
     try:
         scope = read_joins(select, read.node, read.table, read.catalog)
         keys = read_group_by(grouped, scope)
-        check_shown(grouped, scope, *list_grouped_expressions(grouped, scope))
+        check_shown_expressions(grouped, scope, *list_grouped_expressions(grouped, scope))
         first = select.args["from_"].this
         place = find_clauses(first if isinstance(first, exp.Table) else read.node, read.tokens)
     except KeyholeError:

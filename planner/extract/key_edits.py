@@ -319,11 +319,11 @@ def _show_item(
     read = {column.name for _, column in expression.columns} if expression is not None else set()
     if plain is not None and isinstance(plain.derivation, Lookup) and not _is_listed(plain.derivation.column, place):
         read = {plain.derivation.column}
-    reads = tuple(number for number, key in enumerate(keys) if _covers_any(key, read))
+    reads = tuple(number for number, key in enumerate(keys) if _covers_any_name(key, read))
     if not reads and expression is not None:  # it is computed of what is looked up by a key
         found = [groups[0] for _, column in expression.columns if (groups := find_groups(column, scope)) is not None]
         read = {base for base in found if not _is_listed(base, place)}
-        reads = tuple(number for number, key in enumerate(keys) if _covers_any(key, read))
+        reads = tuple(number for number, key in enumerate(keys) if _covers_any_name(key, read))
     if not reads:
         return None
     edits = sorted(_edit_part(place, item.unalias(), answered))
@@ -358,7 +358,7 @@ def _find_expression_end(place: ParsedQuestion, item: exp.Expr, span: tuple[int,
     return at - 1 if place.tokens[at - 1].is_word("as") else at
 
 
-def _covers_any(key: Column, names: set[str]) -> bool:
+def _covers_any_name(key: Column, names: set[str]) -> bool:
     """Return True if a key is among the columns of these names, or puts their values into groups."""
     match key.derivation:
         case MergedKeys(columns=columns):

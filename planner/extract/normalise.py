@@ -69,7 +69,7 @@ from planner.extract.ranks.push_down_ranks import push_down_ranks
 from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_above_all import rank_above_all
 from planner.extract.ranks.rank_largest import rank_largest
-from planner.extract.relations import list_private
+from planner.extract.relations import list_private_tables
 from planner.extract.subqueries.inline_one_row_queries import inline_one_row_queries
 from planner.extract.subqueries.merge_window_queries import merge_window_queries
 from planner.extract.subqueries.move_keys_to_where import move_keys_to_where
@@ -172,7 +172,7 @@ def _list_steps(query: ParsedQuery, catalog: Catalog, *, room: int) -> Iterator[
     """Yield the changes of rules where private tables are read, as long as repeated text has room."""
     every = [
         PrivateRead(query, node.parent.parent, node, table, catalog)
-        for node, table in list_private(query, catalog)
+        for node, table in list_private_tables(query, catalog)
         if isinstance(node.parent, exp.From | exp.Join)
         and isinstance(node.parent.parent, exp.Select)
         and node.parent.parent.args.get("from_") is not None  # the parser reads SELECT ... JOIN, too

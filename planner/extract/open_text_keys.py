@@ -50,7 +50,7 @@ def spell_out_listed_texts(read: PrivateRead) -> tuple[Edit, ...]:
         for item in items:
             texts = next((found for node, found in listed if node == item), ())
             if 0 < len(texts) <= _MOST_TEXTS and _is_open(item, scope):
-                return tuple(_write_out(read, item, texts))
+                return tuple(_write_case_everywhere(read, item, texts))
     except KeyholeError:
         return ()
     return ()
@@ -68,13 +68,13 @@ def spell_out_simple_cases(read: PrivateRead) -> tuple[Edit, ...]:
         scope = read_joins(select, read.node, read.table, read.catalog)
         for case in cases:
             if _is_open(strip_parentheses(case.this), scope):
-                return tuple(_spell_out(read, case))
+                return tuple(_spell_out_list(read, case))
     except KeyholeError:
         return ()
     return ()
 
 
-def _spell_out(read: PrivateRead, case: exp.Case) -> Iterator[Edit]:
+def _spell_out_list(read: PrivateRead, case: exp.Case) -> Iterator[Edit]:
     searched = [SearchedNode(one, 0, len(read.tokens)) for one in (case.this, *(one.this for one in case.args["ifs"]))]
     (first, past), *values = find_spans(searched, read.text, read.tokens)
     start, end = read.tokens[first].start, read.tokens[past - 1].end
@@ -127,7 +127,7 @@ def _is_open(item: exp.Expr, scope: Scope) -> bool:
     return any(one is not None and one.domain is None and one.sql_type is SqlType.TEXT for one in columns)
 
 
-def _write_out(read: PrivateRead, item: exp.Expr, texts: Sequence[str]) -> Iterator[Edit]:
+def _write_case_everywhere(read: PrivateRead, item: exp.Expr, texts: Sequence[str]) -> Iterator[Edit]:
     """Yield the CASE in every place in which PostgreSQL recognises the item as grouped by."""
     select, past = read.select, len(read.tokens)
     clauses = [*select.expressions, *(select.args.get(one) for one in ("group", "having", "order"))]

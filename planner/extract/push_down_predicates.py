@@ -30,7 +30,7 @@ from planner.extract.push_down_thresholds import (
     plan_beside_sizes,
     reads_aggregates_elsewhere,
     reads_item,
-    spell_inside,
+    spell_as_having,
 )
 from planner.extract.ranks.expand_stars import is_plain_star, write_out_stars
 from planner.parser.clauses import find_clauses, matches_tree
@@ -80,7 +80,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     items = list_items(select, place, tokens)
     if items is None or not reader.alias or not is_kept_side(reader) or _is_named_inside(reader, items):
         return []
-    moved = list(_find_moved(reader, items, read))
+    moved = list(_find_moved_formulas(reader, items, read))
     conjuncts = list_outer_conjuncts(reader, items, tokens)
     if not moved or conjuncts is None:
         return []
@@ -93,7 +93,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
         return []
     room = EditBudget(text)
     shown = dict.fromkeys(
-        f", {spell_inside(Conjunct(one.first, one.past, can_move=True), reader, items, room, text, tokens)} "
+        f", {spell_as_having(Conjunct(one.first, one.past, can_move=True), reader, items, room, text, tokens)} "
         f"AS {quote_identifier(one.called)}"
         for one in moved
     )
@@ -118,7 +118,7 @@ def _is_named_inside(reader: Reader, items: Mapping[str, SelectItem]) -> bool:
     )
 
 
-def _find_moved(reader: Reader, items: Mapping[str, SelectItem], read: PrivateRead) -> Iterator[_Moved]:
+def _find_moved_formulas(reader: Reader, items: Mapping[str, SelectItem], read: PrivateRead) -> Iterator[_Moved]:
     """Yield the largest formulas, and bands, over the subquery's aggregates in shown and sorted expressions."""
     known = {one.name for one in items.values()}
     called: dict[exp.Expr, str] = {}
@@ -133,7 +133,7 @@ def _find_moved(reader: Reader, items: Mapping[str, SelectItem], read: PrivateRe
     for (one, is_item), (start, end) in zip(searched, places, strict=True):
         node = one.node
         if node not in called:
-            called[node] = name_moved(node, known, number=len(called), is_item=is_item)
+            called[node] = name_moved_expression(node, known, number=len(called), is_item=is_item)
             known.add(called[node])
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called[node])}"
         spelled = column if isinstance(node, exp.WidthBucket) else f"({column} OR false)"
@@ -183,7 +183,7 @@ def find_movable(
         yield node, isinstance(above, exp.Alias) and above.parent is reader.select
 
 
-def name_moved(node: exp.Expr, known: set[str], *, number: int, is_item: bool) -> str:
+def name_moved_expression(node: exp.Expr, known: set[str], *, number: int, is_item: bool) -> str:
     """Return the name of a moved expression inside: the item's own, or else one that no other column has."""
     above = node.parent
     while isinstance(above, exp.Paren):

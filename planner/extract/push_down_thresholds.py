@@ -22,7 +22,14 @@ from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tr
 from planner.parser.edits import Edit, EditBudget, Origin
 from planner.parser.lexer import Token, spell_name
 from planner.parser.subquery_readers import Reader, find_conjuncts, find_unaliased_end, list_readers
-from planner.parser.tree import contains_type, find_offset, locate_name, read_name, strip_parentheses, write_short
+from planner.parser.tree import (
+    contains_type,
+    find_offset,
+    locate_name,
+    read_name,
+    strip_parentheses,
+    write_short,
+)
 from planner.scorecard.find import find_predicates, shows_size
 
 IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
@@ -77,7 +84,7 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
         if around is not None:
             return (*inside, *around)
         if (shown := find_shown_aggregate(read.select)) is not None:
-            alone = _write_around_windows(read) or _write_alone(read, inside)
+            alone = _write_around_windows(read) or _write_subquery_alone(read, inside)
             raise refuse_shown_size(shown, hint=f"{alone};")
     return ()
 
@@ -109,7 +116,7 @@ def plan_push(read: PrivateRead, *, takes_predicates: bool) -> tuple[list[Edit],
     if conjuncts is None or not is_kept_side(reader) or not _is_unambiguous(reader, items, read.catalog):
         return None
     room = EditBudget(text)
-    moved = [spell_inside(one, reader, items, room, text, tokens) for one in conjuncts if one.can_move]
+    moved = [spell_as_having(one, reader, items, room, text, tokens) for one in conjuncts if one.can_move]
     sizes = any(item.is_aggregate for item in items.values())
     if not moved and (select.args.get("having") is None or not sizes):
         return None
@@ -117,21 +124,23 @@ def plan_push(read: PrivateRead, *, takes_predicates: bool) -> tuple[list[Edit],
     elsewhere = _find_names_elsewhere(reader, items, conjuncts, tokens)
     apart = any(items[name].is_aggregate for name in elsewhere)
     kept = apart and read.catalog.defaults.numbers != "refuse"
-    settled = find_settled(reader, items, conjuncts, tokens)
+    settled = find_settled_predicates(reader, items, conjuncts, tokens)
     windows = {name for name, node in expressions.items() if contains_type(node, exp.Window)}
     unread = {name for name, item in items.items() if item.is_predicate or name in windows} - elsewhere
     dropped = {name for name, item in items.items() if item.is_aggregate and not kept} | unread
     shown = [node for name, node in expressions.items() if name not in dropped and name not in settled]
     if moved and any(contains_type(node, exp.Window) and not shows_size(node.unalias()) for node in shown):
         return None  # a predicate of other groups cannot stand beside HAVING
-    inside = _edit_inside(select, place, items, moved, min(written, default=None), tokens, dropped=dropped)
+    inside = _edit_subquery(select, place, items, moved, min(written, default=None), tokens, dropped=dropped)
     if inside is None:
         return None
-    inside += write_settled(((items[name], value) for name, value in settled.items() if name not in dropped), tokens)
+    inside += write_settled_predicates(
+        ((items[name], value) for name, value in settled.items() if name not in dropped), tokens
+    )
     moving = (token for one in conjuncts if one.can_move for token in tokens[one.first : one.past])
     if apart and any(token.is_word("null") for token in moving):
         return None  # whether an aggregate is NULL is no threshold: a hint with one is made elsewhere
-    return inside, None if apart and not kept else _edit_around(conjuncts, text, tokens)
+    return inside, None if apart and not kept else _edit_outer_where(conjuncts, text, tokens)
 
 
 def may_be_unit_query(read: PrivateRead) -> bool:
@@ -302,7 +311,7 @@ def _is_aggregate(called: str | None, items: Mapping[str, SelectItem]) -> bool:
     return called is not None and items[called].is_aggregate
 
 
-def spell_inside(
+def spell_as_having(
     conjunct: Conjunct,
     reader: Reader,
     items: Mapping[str, SelectItem],
@@ -347,7 +356,7 @@ def add_thresholds(
     Parameters:
         written: the offset of the first of them in the outer query.
     """
-    return _edit_inside(select, place, {}, moved, written, tokens, dropped=frozenset()) or []
+    return _edit_subquery(select, place, {}, moved, written, tokens, dropped=frozenset()) or []
 
 
 def drop_aggregates(
@@ -355,10 +364,10 @@ def drop_aggregates(
 ) -> list[Edit] | None:
     """Return the edits that drop the subquery's aggregates. Return None if it sorts by one."""
     sizes = {name for name, item in items.items() if item.is_aggregate}
-    return _edit_inside(select, place, items, [], None, tokens, dropped=sizes)
+    return _edit_subquery(select, place, items, [], None, tokens, dropped=sizes)
 
 
-def _edit_inside(
+def _edit_subquery(
     select: exp.Select,
     place: Clauses,
     items: Mapping[str, SelectItem],
@@ -440,7 +449,7 @@ def reads_aggregates_elsewhere(
     return any(items[name].is_aggregate for name in _find_names_elsewhere(reader, items, conjuncts, tokens))
 
 
-def write_settled(settled: Iterable[tuple[SelectItem, str]], tokens: tuple[Token, ...]) -> Iterator[Edit]:
+def write_settled_predicates(settled: Iterable[tuple[SelectItem, str]], tokens: tuple[Token, ...]) -> Iterator[Edit]:
     """Yield the edits that write predicates of the subquery as the values which they have in all rows that pass."""
     for item, value in settled:
         yield Edit.from_text(tokens[item.first].start, tokens[item.past - 1].end, value)
@@ -473,7 +482,7 @@ def _find_names_elsewhere(
     return everything & found
 
 
-def find_settled(
+def find_settled_predicates(
     reader: Reader, items: Mapping[str, SelectItem], conjuncts: tuple[Conjunct, ...], tokens: tuple[Token, ...]
 ) -> Mapping[str, str]:
     """Return the predicates that have one value in all rows which pass: true for `WHERE busy`, false for NOT."""
@@ -489,7 +498,7 @@ def find_settled(
     return found
 
 
-def _edit_around(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Edit]:
+def _edit_outer_where(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Edit]:
     """Return the WHERE around without the conditions that move, or no WHERE."""
     if not any(one.can_move for one in conjuncts):
         return []
@@ -517,7 +526,7 @@ def _write_around_windows(read: PrivateRead) -> str | None:
     return f"SELECT {', '.join(keys)} FROM ({inner}) AS {spell_name(reader.alias or 'q')} {where}".rstrip()
 
 
-def _write_alone(read: PrivateRead, inside: list[Edit]) -> str:
+def _write_subquery_alone(read: PrivateRead, inside: list[Edit]) -> str:
     """Return the subquery as a question of its own."""
     text, tokens = read.text, read.tokens
     first_node = read.select.args["from_"].this

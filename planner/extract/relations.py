@@ -36,7 +36,7 @@ def list_relations(
     return sorted(found, key=lambda pair: locate_name(pair[0]))
 
 
-def list_private(query: ParsedQuery, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
+def list_private_tables(query: ParsedQuery, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
     """Return the private tables that a query reads, as `list_relations` finds them."""
     return [(node, what) for node, what in list_relations(query, catalog) if isinstance(what, Table)]
 

@@ -68,7 +68,7 @@ def join_branches(
         for part in parts.list_largest(root):
             if part.embedded.set_operation is not None:
                 start, end = tokens[part.start].start, tokens[part.past - 1].end
-                found.append((part.embedded, Edit(start, end, _edit_first(part.first, text))))
+                found.append((part.embedded, Edit(start, end, _edit_first_question(part.first, text))))
     return tuple(found)
 
 
@@ -401,7 +401,7 @@ def _are_alike(left: ExtractedQuestion, right: ExtractedQuestion) -> bool:
     )
 
 
-def _edit_first(first: ExtractedQuestion, text: str) -> tuple[str | int, ...]:
+def _edit_first_question(first: ExtractedQuestion, text: str) -> tuple[str | int, ...]:
     """Return the leftmost question's text after its own edits."""
     parts: list[str | int] = []
     at = first.embedded.offset

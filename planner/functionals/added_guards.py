@@ -41,7 +41,7 @@ from planner.parser.lexer import spell_name
 from planner.question.condition import ALWAYS, Condition
 from planner.question.condition_text import write_canonical
 from planner.question.question import Accuracy, Measure, Term
-from planner.values.decimals import round_up
+from planner.values.decimals import round_up_to_two_digits
 from planner.values.operators import FLIPPED_OPERATORS
 
 
@@ -305,7 +305,7 @@ class RatioBases:
             made, step = make_functional(one, table=self.table, min_rows=1, where=self.where)
             moved.append(made.sensitivity * step)
         most = moved[1] / (tolerance * (1 - share)) if tolerance else Fraction(0)
-        number = Fraction(ceil(round_up(max(WORTH * moved[0] / share, _WORTH_OF_RATIO * most))))
+        number = Fraction(ceil(round_up_to_two_digits(max(WORTH * moved[0] / share, _WORTH_OF_RATIO * most))))
         if by_units:
             number = Fraction(find_next_round(ceil(WORTH * max(moved[0] / share, most))))
             least = Fraction(self.accuracy.min_rows)

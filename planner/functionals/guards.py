@@ -19,7 +19,7 @@ from planner.aggregates.comparison import Comparison, SpreadComparison
 from planner.aggregates.row_expression import RequiredValues
 from planner.errors import KeyholeError
 from planner.functionals.guard_remedy import Remedy, find_only_column
-from planner.functionals.row_range import Range, make_not_true
+from planner.functionals.row_range import Range, make_not_true_condition
 from planner.question.condition import ALWAYS, And, Condition, IsNull, join_all
 from planner.question.condition_text import write_canonical
 from planner.question.disjoint import are_disjoint
@@ -271,9 +271,9 @@ def _find_guards(
             return guards
         case GuardedAny(children) | GuardedAll(children):
             if isinstance(formula, GuardedAll):
-                implied = [_find_implied(child, functionals) for child in children]
+                implied = [_find_implied_facts(child, functionals) for child in children]
             else:  # in an OR a child matters only where the others fail
-                implied = [_find_implied(complement(child), functionals) for child in children]
+                implied = [_find_implied_facts(complement(child), functionals) for child in children]
             used: Counts = frozenset()
             behind = list(accumulate(reversed(implied[1:]), lambda after, one: one | after, initial=_NOTHING))
             for child, own, after in zip(children, implied, reversed(behind), strict=False):
@@ -282,7 +282,7 @@ def _find_guards(
             return used
 
 
-def _find_implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> _Known:
+def _find_implied_facts(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> _Known:
     """Return the facts that a formula implies: counts that are at least one or two, and values that exist."""
 
     def find_known(guarded: Guarded) -> _Known:
@@ -317,7 +317,7 @@ def _includes(known: RequiredValues, values: RequiredValues) -> bool:
     """Return True if the values that are known to exist are among those that must exist."""
     if (known.column, known.least_rows) != (values.column, values.least_rows):
         return False
-    return _are_same(known, values) or are_disjoint(And((known.rows,)), make_not_true(values.condition))
+    return _are_same(known, values) or are_disjoint(And((known.rows,)), make_not_true_condition(values.condition))
 
 
 def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
@@ -342,7 +342,7 @@ def implies(counted: Term, values: RequiredValues) -> bool:
     if values.column is not None and counted.column != values.column and not are_disjoint(known, IsNull(values.column)):
         return False
     return write_canonical(values.condition) == write_canonical(counted.condition) or are_disjoint(
-        And((known,)), make_not_true(values.condition)
+        And((known,)), make_not_true_condition(values.condition)
     )
 
 

@@ -36,7 +36,7 @@ from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
 from planner.question.key_cells import OWN_GROUP_ALONE
 from planner.question.question import BANDED, Accuracy
-from planner.values.decimals import convert_to_decimal, round_up
+from planner.values.decimals import convert_to_decimal, round_up_to_two_digits
 from planner.values.operators import FLIPPED_OPERATORS
 
 MOST_BANDS = 29  # of one comparison: two literals each, which leaves four of the 64 for guards and what else is asked
@@ -341,7 +341,7 @@ class MeanBands:
 
     def _describe(self, leaf: Comparison, allowed: _Tolerance, number: int, *, below: bool) -> str:
         assert leaf.other_mean is not None
-        least = convert_to_decimal(round_up(allowed.least))
+        least = convert_to_decimal(round_up_to_two_digits(allowed.least))
         slack = f"{least}"
         if allowed.part:
             part = allowed.part / (1 - allowed.part) if below else allowed.part

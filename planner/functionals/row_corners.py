@@ -15,7 +15,7 @@ from itertools import product
 from typing import TypeAlias
 
 from planner.catalog.catalog import Table
-from planner.functionals.row_range import Range, find_sum_range, make_not_true, may_be_nan
+from planner.functionals.row_range import Range, find_sum_range, make_not_true_condition, may_be_nan
 from planner.question.condition import ALWAYS, And, Condition, IsNull, Not
 from planner.question.condition_text import write_canonical
 from planner.question.disjoint import are_disjoint
@@ -96,7 +96,7 @@ class _Case:
 
     def add_negation(self, condition: Condition) -> "_Case | None":
         """Return the case in which a further condition does not hold, or None if no row can be in it."""
-        failed = make_not_true(condition)
+        failed = make_not_true_condition(condition)
         if are_disjoint(And(self.true_conditions), failed):
             return None
         return _Case(self.true_texts, self.true_conditions, (*self.false_conditions, failed))

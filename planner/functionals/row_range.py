@@ -46,7 +46,7 @@ def find_row_range(
         ]
         return sum(min(low, 0) for low, _ in each), sum(max(high, 0) for _, high in each)
     low = high = 0
-    for held, known, rows in _list_reachable(conditions, among):
+    for held, known, rows in _list_possible_condition_sets(conditions, among):
         meeting = [term for term in terms if write_canonical(term.condition) in held]
         empty = {
             name
@@ -56,7 +56,7 @@ def find_row_range(
         counting = [term for term in meeting if term.column not in empty]
         integral = (name for name in _list_columns(counting) if not may_be_nan(name, table))
         always = frozenset(name for name in integral if _is_in_all(name, rows, table))
-        failed = (make_not_true(condition) for text, condition in conditions.items() if text not in held)
+        failed = (make_not_true_condition(condition) for text, condition in conditions.items() if text not in held)
         known_conditions = (known, *failed)
         summed = _list_columns([term for term in counting if term.power])
         box = {name: narrow_range(name, ranges[name], among=known_conditions, table=table) for name in summed}
@@ -75,7 +75,9 @@ def find_row_range_without(
     among: Condition = ALWAYS,
 ) -> Range:
     """Return the range of a row that satisfies `among` but has no value of `column` or fails `condition`."""
-    low, high = find_row_range(terms, ranges=ranges, table=table, among=join_all((among, make_not_true(condition))))
+    low, high = find_row_range(
+        terms, ranges=ranges, table=table, among=join_all((among, make_not_true_condition(condition)))
+    )
     if column is not None and not is_never_null(table.get_column(column), table):
         left = [term for term in terms if term.column != column]
         least, most = find_row_range(left, ranges=ranges, table=table, among=join_all((among, IsNull(column))))
@@ -106,7 +108,7 @@ def _is_in_all(name: str, rows: ConditionRows, table: Table) -> bool:
     if rows.are_disjoint_from(IsNull(name)):
         return True
     is_looked_up = isinstance(table.get_column(name).derivation, Lookup)
-    return is_looked_up and rows.are_disjoint_from(make_not_true(_make_found_condition(name, table)))
+    return is_looked_up and rows.are_disjoint_from(make_not_true_condition(_make_found_condition(name, table)))
 
 
 def _is_never_found(name: str, rows: ConditionRows, table: Table) -> bool:
@@ -116,7 +118,7 @@ def _is_never_found(name: str, rows: ConditionRows, table: Table) -> bool:
     )
 
 
-def make_not_true(condition: Condition) -> Condition:
+def make_not_true_condition(condition: Condition) -> Condition:
     """Return a condition that holds exactly if the given one is false or unknown."""
     return condition.fold_literals(_make_not_false, every=join_all, some=join_any, wanted=False)
 
@@ -134,7 +136,7 @@ def _make_not_false(literal: Leaf | Not) -> Condition:
             return join_any((literal, *(IsNull(leaf.column) for leaf in literal.walk_leaves())))
 
 
-def _list_reachable(
+def _list_possible_condition_sets(
     conditions: Mapping[str, Condition], among: Condition
 ) -> Iterator[tuple[frozenset[str], Condition, ConditionRows]]:
     """Yield the sets of conditions that a row may satisfy while it fails all others, also if that is unknown.
@@ -148,7 +150,7 @@ def _list_reachable(
             rows = ConditionRows.from_condition(positive)
             if rows.are_disjoint_from(ALWAYS):
                 continue
-            failed = [make_not_true(conditions[text]) for text in texts if text not in held]
+            failed = [make_not_true_condition(conditions[text]) for text in texts if text not in held]
             if not any(rows.are_disjoint_from(condition) for condition in failed):
                 yield frozenset(held), positive, rows
 

@@ -58,7 +58,7 @@ def settle(
     return _evaluate_between(formula, (least, most), furthest=0 if made.offsets is None else made.offsets.largest)
 
 
-def settle_beside(
+def settle_with_known_values(
     made: Functional,
     formula: Formula,
     known: RequiredValues,
@@ -131,7 +131,7 @@ def _evaluate_between(formula: Formula, group: tuple[float, float], *, furthest:
     return None if truth is None else TRUE if truth else FALSE
 
 
-def replace_settled(formula: GuardedFormula, *, only_unguarded: bool) -> GuardedFormula:
+def replace_settled_comparisons(formula: GuardedFormula, *, only_unguarded: bool) -> GuardedFormula:
     """Return the formula with settled comparisons replaced by their truths.
 
     If `only_unguarded`, a comparison stays if its truth would need a guard in groups without values.
@@ -160,7 +160,7 @@ def refuse_undecidable(comparison: Comparison, settled: Formula) -> KeyholeError
     )
 
 
-def warn_of_settled(comparison: Comparison, settled: Formula) -> str:
+def warn_of_settled_comparison(comparison: Comparison, settled: Formula) -> str:
     """Return the warning for a comparison whose truth declared bounds settle inside a longer formula."""
     truth = "true" if settled == TRUE else "false"
     groups = "every group with values" if comparison.values and settled == TRUE else "every group"

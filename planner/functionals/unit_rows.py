@@ -177,7 +177,7 @@ def convert_to_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Con
             case Within(column, values) if column in steps:
                 found = [_read_number(value) / steps[column] for value in values]
                 whole = tuple(sorted(int(value) for value in found if value.denominator == 1))
-                return Within(column, whole) if whole else _make_never(column)
+                return Within(column, whole) if whole else _make_never_true(column)
             case Like() if leaf.column in steps:
                 raise KeyholeError("KH900", "a total cannot be compared with a text pattern")
             case _ if isinstance(leaf.column, ComputedName):
@@ -221,11 +221,11 @@ def _compare_steps(column: str, operator: str, value: Fraction) -> Condition:
         case _ if value.denominator == 1:
             return Compare(column, operator, int(value))
         case "=":
-            return _make_never(column)
+            return _make_never_true(column)
         case _:
-            return Not(_make_never(column))
+            return Not(_make_never_true(column))
 
 
-def _make_never(column: str) -> Condition:
+def _make_never_true(column: str) -> Condition:
     """Return a condition that is false if the column has a value, and NULL otherwise."""
     return And((Compare(column, "<", 0), Compare(column, ">", 0)))

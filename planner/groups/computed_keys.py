@@ -99,7 +99,7 @@ def _add_keys(scope: Scope, items: list[exp.Expr], open_: list[exp.Expr], said: 
     return scope
 
 
-def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
+def describe_rows_without_group(keys: Iterable[Column]) -> Iterator[str]:
     """Yield a sentence for each computed key that may leave rows without a group."""
     for key in keys:
         if not key.computed or not key.domain:

@@ -59,7 +59,7 @@ def _list_conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condi
         return []
     if isinstance(node, _TESTS) or find_column(node, scope) == column:
         only = all(find_column(one, scope) == column for one in node.find_all(exp.Column))
-        if only and not (isinstance(node, exp.Case) and _reads_itself(node, column, scope)):
+        if only and not (isinstance(node, exp.Case) and _returns_column_as_value(node, column, scope)):
             try:
                 truth = read_row_truth(node, scope, _NOTHING_GIVEN)
             except KeyholeError:
@@ -84,7 +84,7 @@ def _list_conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condi
     return found
 
 
-def _reads_itself(node: exp.Case, column: Column, scope: Scope) -> bool:
+def _returns_column_as_value(node: exp.Case, column: Column, scope: Scope) -> bool:
     """Return True if a CASE returns the column as a value."""
     results = [one.args["true"] for one in node.args["ifs"]]
     results += [] if node.args.get("default") is None else [node.args["default"]]
@@ -114,7 +114,7 @@ def _group_truths(column: Column) -> ValueGroups:
 
 def _group_times(column: Column, leaves: list[Condition]) -> ValueGroups | None:
     starts: set[date] = set()
-    for operator, value in _list_compared(leaves):
+    for operator, value in _list_compared_values(leaves):
         if not isinstance(value, date):
             return None
         if operator in ("=", "<>", ">=", "<"):
@@ -139,7 +139,7 @@ def _find_next(value: date) -> date:
     return value + (timedelta(microseconds=1) if isinstance(value, datetime) else timedelta(days=1))
 
 
-def _list_compared(leaves: list[Condition]) -> Iterator[tuple[str, Value]]:
+def _list_compared_values(leaves: list[Condition]) -> Iterator[tuple[str, Value]]:
     for leaf in leaves:
         match leaf:
             case Compare(_, operator, value):
@@ -151,7 +151,7 @@ def _list_compared(leaves: list[Condition]) -> Iterator[tuple[str, Value]]:
 
 
 def _group_texts(column: Column, leaves: list[Condition], table: Table) -> ValueGroups | None:
-    compared = list(_list_compared(leaves))
+    compared = list(_list_compared_values(leaves))
     if any(operator not in ("=", "<>") for operator, _ in compared):
         return None
     constants = sorted({str(value) for _, value in compared})

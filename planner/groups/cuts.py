@@ -24,22 +24,22 @@ from planner.groups.doubles import (
     ARITHMETIC,
     Cut,
     combine,
+    compute_absolute,
     find_bucket_share,
     find_crossing,
     find_crossing_unit,
     keep_number,
     return_constant,
-    take_absolute,
 )
 from planner.groups.even_cuts import (
     EvenCuts,
     Side,
-    cut_down,
-    cut_half_away,
-    cut_half_even,
     cut_toward_zero,
-    cut_up,
     find_cuts_around,
+    list_ceil_cuts,
+    list_floor_cuts,
+    list_round_away_cuts,
+    list_round_even_cuts,
 )
 from planner.groups.pieces import MOST_CUTS, MOST_STEPS, Line, NotFinite, Pieces, TooManyCuts, limit_lines, pair_lines
 from planner.parser.tree import contains_type, strip_parentheses, write_node, write_short
@@ -250,7 +250,11 @@ class CutFinder:
         if not inner.varies:
             return Pieces(has_steps=True, is_whole=False)
         scaled = Pieces(frozenset((a * scale, b * scale) for a, b in inner.lines))
-        sides: dict[type[exp.Expr], Side] = {exp.Floor: cut_down, exp.Ceil: cut_up, exp.Trunc: cut_toward_zero}
+        sides: dict[type[exp.Expr], Side] = {
+            exp.Floor: list_floor_cuts,
+            exp.Ceil: list_ceil_cuts,
+            exp.Trunc: cut_toward_zero,
+        }
         if places is not None and self._is_floating(node.this):
             raise NotFinite(write_short(node))  # PostgreSQL has no such function
         return self._cut_whole(scaled, sides.get(type(node), self._round_half(node)), node)
@@ -280,7 +284,9 @@ class CutFinder:
         if any(abs(end) + 1 >= Fraction(10) ** (precision - scale) for end in ends):
             raise NotFinite(write_short(node))
         step = Fraction(10) ** scale
-        rounded = self._cut_whole(Pieces(frozenset((a * step, b * step) for a, b in inner.lines)), cut_half_away, node)
+        rounded = self._cut_whole(
+            Pieces(frozenset((a * step, b * step) for a, b in inner.lines)), list_round_away_cuts, node
+        )
         return Pieces(rounded.lines, rounded.has_steps)
 
     def _round_half(self, node: exp.Expr) -> Side:
@@ -288,7 +294,7 @@ class CutFinder:
 
         PostgreSQL rounds halves of doubles to even, others away from 0.
         """
-        return cut_half_even if self._is_floating(node.this) else cut_half_away
+        return list_round_even_cuts if self._is_floating(node.this) else list_round_away_cuts
 
     def _is_floating(self, node: exp.Expr) -> bool:
         """Return True if PostgreSQL computes the expression with double precision."""
@@ -498,7 +504,7 @@ class CutFinder:
             return self._find_arithmetic(node.this)
         if isinstance(node, exp.Abs):
             inner = self._find_arithmetic(node.this)
-            return None if inner is None else partial(take_absolute, inner)
+            return None if inner is None else partial(compute_absolute, inner)
         operation = ARITHMETIC.get(type(node))
         if operation is None:
             return None

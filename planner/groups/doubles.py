@@ -30,7 +30,7 @@ def return_constant(constant: float, _: float) -> float:
     return constant
 
 
-def take_absolute(inner: Callable[[float], float], x: float) -> float:
+def compute_absolute(inner: Callable[[float], float], x: float) -> float:
     """Return `abs(inner(x))`."""
     return abs(inner(x))
 

@@ -101,29 +101,30 @@ Side = Callable[[int, int], tuple[EvenCuts, ...]]
 """A function that returns the cuts of a rounding between a first and a last whole number."""
 
 
-def cut_down(first: int, last: int) -> tuple[EvenCuts, ...]:
+def list_floor_cuts(first: int, last: int) -> tuple[EvenCuts, ...]:
     """Return the cuts at which `floor(x)` changes, from `first` to `last`."""
     return () if first > last else (EvenCuts(Fraction(first), Fraction(1), last - first + 1, equal_is_below=False),)
 
 
-def cut_up(first: int, last: int) -> tuple[EvenCuts, ...]:
+def list_ceil_cuts(first: int, last: int) -> tuple[EvenCuts, ...]:
     """Return the cuts at which `ceil(x)` changes, from `first` to `last`."""
-    return tuple(replace(run, equal_is_below=True) for run in cut_down(first, last))
+    return tuple(replace(run, equal_is_below=True) for run in list_floor_cuts(first, last))
 
 
 def cut_toward_zero(first: int, last: int) -> tuple[EvenCuts, ...]:
     """Return the cuts at which `trunc(x)` changes, from `first` to `last`."""
-    return (*cut_up(first, min(last, -1)), *cut_down(max(first, 1), last))
+    return (*list_ceil_cuts(first, min(last, -1)), *list_floor_cuts(max(first, 1), last))
 
 
-def cut_half_away(first: int, last: int) -> tuple[EvenCuts, ...]:
+def list_round_away_cuts(first: int, last: int) -> tuple[EvenCuts, ...]:
     """Return the cuts at which `round(x)` changes, from `first` to `last`, if halves round away from zero."""
     return tuple(
-        replace(run, first=run.first + _HALF) for run in (*cut_up(first, min(last, -1)), *cut_down(max(first, 0), last))
+        replace(run, first=run.first + _HALF)
+        for run in (*list_ceil_cuts(first, min(last, -1)), *list_floor_cuts(max(first, 0), last))
     )
 
 
-def cut_half_even(first: int, last: int) -> tuple[EvenCuts, ...]:
+def list_round_even_cuts(first: int, last: int) -> tuple[EvenCuts, ...]:
     """Return the cuts at which `round(x)` changes, from `first` to `last`, if halves round to the even number."""
     even, odd = first + first % 2, first + 1 - first % 2
     runs = ((even, True), (odd, False))  # the half above an even number is rounded down

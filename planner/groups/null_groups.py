@@ -31,7 +31,7 @@ def has_null_group(base: Column, items: Iterable[exp.Expr], scope: Scope, said: 
     """
     if base.required or not keeps_null(base, scope, said):
         return False
-    return not any(_leaves_out(node, base, scope) for item in items for node in item.walk())
+    return not any(_reads_time_without_null_group(node, base, scope) for item in items for node in item.walk())
 
 
 def keeps_null(base: Column, scope: Scope, said: tuple[Condition, ...]) -> bool:
@@ -53,7 +53,7 @@ def _rejects_null(one: Condition, names: set[str]) -> bool:
             return False
 
 
-def _leaves_out(node: exp.Expr, base: Column, scope: Scope) -> bool:
+def _reads_time_without_null_group(node: exp.Expr, base: Column, scope: Scope) -> bool:
     """Return True if an expression reads a time in a key without a group for NULL."""
     found = find_column(node, scope)
     if found == base and isinstance(node, exp.Column):

@@ -34,14 +34,14 @@ class TimeRange:
 def list_fixed_conditions(select: exp.Select, scope: Scope) -> tuple[Condition, ...]:
     """Return the conjuncts of WHERE that mean the same at each run: without parameters and without the clock."""
     where = select.args.get("where")
-    return () if where is None else tuple(_list_fixed(where.this, scope))
+    return () if where is None else tuple(_list_fixed_conditions(where.this, scope))
 
 
-def _list_fixed(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
+def _list_fixed_conditions(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
     inner = strip_parentheses(node)
     if isinstance(inner, exp.And) and not inner.args.get("negate"):
-        yield from _list_fixed(inner.this, scope)
-        yield from _list_fixed(inner.expression, scope)
+        yield from _list_fixed_conditions(inner.this, scope)
+        yield from _list_fixed_conditions(inner.expression, scope)
         return
     if uses_clock(inner) or inner.find(exp.Parameter, exp.Placeholder, exp.Query) is not None:
         return
@@ -59,7 +59,7 @@ def find_number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Frac
     if column.bounds is not None:
         lows.append(Fraction(column.bounds[0]))
         highs.append(Fraction(column.bounds[1]))
-    for operator, value in _list_compared(column.name, said):
+    for operator, value in _list_compared_values(column.name, said):
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
             continue
         if operator in (">", ">=", "="):
@@ -121,7 +121,7 @@ def _list_ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[
     firsts: list[datetime] = []
     pasts: list[datetime] = []
     whole = part or ("day" if column.sql_type is SqlType.DATE else "")
-    for operator, value in _list_compared(column.name, said):
+    for operator, value in _list_compared_values(column.name, said):
         if not isinstance(value, date):
             continue
         if operator in (">", ">=", "="):
@@ -131,7 +131,7 @@ def _list_ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[
     return firsts, pasts
 
 
-def _list_compared(name: str, said: tuple[Condition, ...]) -> Iterator[tuple[str, Value]]:
+def _list_compared_values(name: str, said: tuple[Condition, ...]) -> Iterator[tuple[str, Value]]:
     for one in said:
         match one:
             case Compare(column, operator, value) if column == name:

@@ -52,7 +52,9 @@ def compute_conditions(
     Raises KH214 if a single row could cost more than any may.
     """
     keys = tuple(keys)
-    conditions, truths, numbers = _list_expensive(row.table, list_conditions(where, functionals), keys, remaining)
+    conditions, truths, numbers = _list_expensive_conditions(
+        row.table, list_conditions(where, functionals), keys, remaining
+    )
     if not (conditions or truths or numbers):
         return row
     fence = row.dialect.row_fence
@@ -87,7 +89,7 @@ def compute_conditions(
 
 def has_expensive(table: Table, conditions: Iterable[Condition], keys: Iterable[Column]) -> bool:
     """Return True if something that a question tests on a row must be computed for every row. Raise KH214."""
-    return any(_list_expensive(table, conditions, tuple(keys), MappingProxyType({})))
+    return any(_list_expensive_conditions(table, conditions, tuple(keys), MappingProxyType({})))
 
 
 def list_conditions(where: Condition, functionals: Iterable[Functional]) -> Iterator[Condition]:
@@ -96,7 +98,7 @@ def list_conditions(where: Condition, functionals: Iterable[Functional]) -> Iter
     yield from (condition for functional in functionals for condition in functional.conditions)
 
 
-def _list_expensive(
+def _list_expensive_conditions(
     table: Table, asked: Iterable[Condition], keys: tuple[Column, ...], left: Mapping[Condition, Condition]
 ) -> tuple[tuple[Condition, ...], tuple[Condition, ...], tuple[ComputedName, ...]]:
     """Return the conditions, conditions of keys and numbers to compute for every row.

@@ -15,7 +15,7 @@ from planner.catalog.catalog import Column, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.layout import indent_blocks, write_select, write_where
-from planner.lower.look import find_window_start, list_windows_to_read, write_before, write_not_before
+from planner.lower.look import find_window_start, list_windows_to_read, write_before_moment, write_not_before_moment
 from planner.lower.row import RowSql
 from planner.question.as_of import Hopping
 from planner.question.question import Question
@@ -39,7 +39,10 @@ def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> T
     row, time = RowSql(table=table, dialect=dialect), table.get_column(hopping.column)
     stored = [one.name for one in table.columns if one.derivation is None and one.name != as_of.window]
     window, spelling = table.get_column(as_of.window), dialect.spelling
-    within = [write_not_before(row, time, min(windows)), write_before(row, time, max(windows) + hopping.length)]
+    within = [
+        write_not_before_moment(row, time, min(windows)),
+        write_before_moment(row, time, max(windows) + hopping.length),
+    ]
     if len(windows) == 1:
         begins, source = spelling.write_constant(windows[0], column=window), [f"FROM {table.relation}"]
     else:

@@ -31,7 +31,7 @@ from planner.lower.lookups.public_conditions import (
 from planner.lower.member_conditions import MemberConditions, find_member_place, write_computed_member
 from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql
-from planner.lower.unit_paths.carried_values import find_longest, write_shortened
+from planner.lower.unit_paths.carried_values import find_longest_lookup_texts, write_shortened
 from planner.lower.unit_paths.reach import reach_units
 from planner.lower.whole_joins.fences import write_any_value, write_row_fence
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, PublicKeys, ask_rows, test_rows
@@ -56,7 +56,7 @@ def join_members(
         front: tests on rows before they are joined. With tests there is one more row, whose unit is NULL.
     """
     if not table.members:
-        return reach_units(table, dialect=dialect, longest=find_longest(table), front=front)
+        return reach_units(table, dialect=dialect, longest=find_longest_lookup_texts(table), front=front)
     among = among or MemberConditions()
     identifier = dialect.spelling.quote_identifier
     stored = {column.name for column in table.columns if column.derivation is None}
@@ -67,7 +67,7 @@ def join_members(
         if named in stored and (i == 0 or named not in table.unit)
     ]
     shown += [identifier(column.name) for column in among.columns]
-    looked_up = find_longest(table)
+    looked_up = find_longest_lookup_texts(table)
     read = [
         _read_member(
             member,
@@ -152,7 +152,7 @@ def _read_member(
             read = f"(SELECT {', '.join([*kept, *units])}{told} FROM {read} AS rows_of{nobody})"
         return read, steps
     counted = _count_rows(rows.select_units(member.table), units)
-    many = _list_heavy(counted, units, member.rows)
+    many = _list_heavy_units(counted, units, member.rows)
     drawn, steps = rows.select_columns(member.table, among=many.name)  # texts are cut behind this join, of few rows
     stored = tuple(column for column in member.table.columns if column.derivation is None)
     seen = replace(member.table, columns=tuple(replace(c, name=names[c.name]) for c in stored))
@@ -252,13 +252,15 @@ def list_busy_units(table: Table, most: int, *, dialect: Dialect) -> tuple[Named
     units = [f"keyhole_u{j}" for j in range(len(table.unit))]
     if not table.members:
         narrow = keep_columns(table, ())
-        row = RowSql(table=reach_units(narrow, dialect=dialect, longest=find_longest(narrow)), dialect=dialect)
+        row = RowSql(
+            table=reach_units(narrow, dialect=dialect, longest=find_longest_lookup_texts(narrow)), dialect=dialect
+        )
         read = [row.write_column(name) for name in table.unit]
         shown = ", ".join(f"{value} AS {unit}" for value, unit in zip(read, units, strict=True))
         present = " AND ".join(f"({value}) IS NOT NULL" for value in read)
         counted = _count_rows(f"(SELECT {shown} FROM {row.table.relation} WHERE {present})", units)
-        return merge_steps(row.table.steps, [counted, _list_heavy(counted, units, most)])
-    looked_up = find_longest(table)
+        return merge_steps(row.table.steps, [counted, _list_heavy_units(counted, units, most)])
+    looked_up = find_longest_lookup_texts(table)
     steps, counts = [], []
     several = [member for member in table.members if not member.table.has_key(member.table.unit)]
     if not several:
@@ -288,7 +290,7 @@ def _count_rows(rows: str, units: Sequence[str]) -> NamedStep:
     return make_step(f"SELECT {shown}, count(*) AS keyhole_n FROM {rows} AS rows_of GROUP BY {', '.join(units)}")
 
 
-def _list_heavy(counted: NamedStep, units: Sequence[str], most: int) -> NamedStep:
+def _list_heavy_units(counted: NamedStep, units: Sequence[str], most: int) -> NamedStep:
     """Return the step of the units with more rows than the limit, and one more unit.
 
     So the rows of listed units are always read: engines skip a join with an empty relation. The extra unit is the first
@@ -382,7 +384,7 @@ def list_public_keys(table: Table, *, dialect: Dialect, asked: PublicConditions)
     return tuple(PublicKeys(one.base.name, one.write_key_select(row, asked)) for one in several)
 
 
-def list_pinned(table: Table, *, dialect: Dialect) -> tuple[PinnedRelation, ...]:
+def list_pinned_relations(table: Table, *, dialect: Dialect) -> tuple[PinnedRelation, ...]:
     """Return the pinned values that a statement over the table reads as relations."""
     return tuple(one.pinned for one in _group_lookups(table, dialect) if not one.is_spelled)
 

@@ -66,7 +66,7 @@ def _may_leave_out(table: Table, keys: KeySpace) -> bool:
     return not table.is_row_unit and (table.row_cap is not None or exceeds_groups(table, keys))
 
 
-def find_growing(question: Question, *, dialect: Dialect) -> tuple[bool, ...]:
+def find_growing_functionals(question: Question, *, dialect: Dialect) -> tuple[bool, ...]:
     """Return, by functional, True if its values and a unit's part of them can only grow as rows come.
 
     No row may add a negative amount: even a total whose range begins at 0 would fall. Nor may a unit add one, for
@@ -111,7 +111,7 @@ def _write_arrival_test(row: RowSql, came: Column, look: datetime, *, whole_days
     """
     if came.sql_type is SqlType.DATE and whole_days:
         look = datetime.combine(look.date(), time())
-    return write_before(row, came, look)
+    return write_before_moment(row, came, look)
 
 
 def write_in_time_test(row: RowSql, in_time: InTime) -> str:
@@ -164,7 +164,7 @@ def find_window_start(window: Value) -> datetime:
             raise KeyholeError("KH900", "a window is neither a date nor a timestamp")
 
 
-def write_before(row: RowSql, column: Column, end: datetime) -> str:
+def write_before_moment(row: RowSql, column: Column, end: datetime) -> str:
     """Return SQL for the test that a date or timestamp lies before a moment, in the column's own type."""
     expression, constant = row.write_column(column.name), row.dialect.spelling.write_constant
     if column.sql_type is SqlType.TIMESTAMP:
@@ -172,7 +172,7 @@ def write_before(row: RowSql, column: Column, end: datetime) -> str:
     return f"{expression} {'<' if _is_midnight(end) else '<='} {constant(end.date(), column=column)}"
 
 
-def write_not_before(row: RowSql, column: Column, begin: datetime) -> str:
+def write_not_before_moment(row: RowSql, column: Column, begin: datetime) -> str:
     """Return SQL for the test that a date or timestamp does not lie before a moment, in the column's own type."""
     expression, constant = row.write_column(column.name), row.dialect.spelling.write_constant
     if column.sql_type is SqlType.TIMESTAMP:

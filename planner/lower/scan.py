@@ -26,7 +26,7 @@ from planner.lower.functional import FunctionalSql
 from planner.lower.heavy_units.list_heavy import can_be_summed, list_heavy_units
 from planner.lower.heavy_units.reach_heavy import HeavyRows, can_separate_heavy, reads_own_values
 from planner.lower.hopping import put_into_windows
-from planner.lower.joins import join_lookups, join_members, list_busy_units, list_pinned, list_public_keys
+from planner.lower.joins import join_lookups, join_members, list_busy_units, list_pinned_relations, list_public_keys
 from planner.lower.kept.named_steps import define_steps, keep_steps, merge_steps
 from planner.lower.kept.rollup import make_rollup, make_unit_rollup, may_keep, may_roll_up
 from planner.lower.key_tests import pair_keys, write_group_tests, write_row_tests, write_where_tests
@@ -37,8 +37,8 @@ from planner.lower.member_conditions import MemberConditions, split_conditions
 from planner.lower.read_columns import keep_columns, list_read_columns
 from planner.lower.row import RowSql
 from planner.lower.sums.null_tests import drop_implied_tests
-from planner.lower.unit_lists.keep_listed import keep_listed
-from planner.lower.unit_rows import list_needed, write_answer, write_relation, write_unit_columns
+from planner.lower.unit_lists.keep_listed import keep_listed_units
+from planner.lower.unit_rows import list_needed_functionals, write_answer, write_relation, write_unit_columns
 from planner.lower.unit_values.store_values import join_with_values
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, split_front
 from planner.question.condition import ALWAYS, Condition
@@ -62,7 +62,7 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
         (rewritten, steps), read = _rewrite_rows(question, dialect), question.table
     else:
         (rewritten, steps), read = _rewrite_per_unit(question, question.per_unit, dialect), question.per_unit.table
-    relations, pinned = list_relations(read), list_pinned(read, dialect=dialect)
+    relations, pinned = list_relations(read), list_pinned_relations(read, dialect=dialect)
     rolled = None if rewritten.rollup is None else replace(rewritten.rollup, relations=relations, pinned=pinned)
     rewritten = replace(rewritten, rollup=rolled, relations=relations, pinned=pinned)
     if may_keep(question, read):
@@ -97,7 +97,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
         scan = BoundedScan(question, row, Bounding(row, question.keys, question.as_of), tuple(functionals))
         scan = _choose_by_list(scan, known)
         lines, steps = scan.write_lines(), scan.named_steps
-        apart = _scan_heavy_apart(reading, scan)
+        apart = _separate_heavy_units(reading, scan)
     rolled = None
     # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
     is_plain = not (among.carried or row.truths or row.numbers or known.lists or known.own or reading.spares_rows)
@@ -159,7 +159,7 @@ class _TableReading:
         )  # also where its rows meet a list here
         looked_up = join_lookups(read, dialect=dialect, asked=public, front=by_itself if front else None)
         stored = RowSql(table=looked_up, dialect=dialect)
-        row = keep_listed(
+        row = keep_listed_units(
             _compute_at_look(question, stored, public.where, public.functionals, left=own.remaining),
             self.question.table,
             asked=by_itself,
@@ -173,7 +173,7 @@ class _TableReading:
         return replace(question, table=row.table, where=public.where, functionals=public.functionals), row, functionals
 
 
-def _scan_heavy_apart(reading: _TableReading, scan: BoundedScan) -> Rewritten | None:
+def _separate_heavy_units(reading: _TableReading, scan: BoundedScan) -> Rewritten | None:
     """Return the same question with the rows of heavy units separated from all others, or None if no list can do so.
 
     It pays if the list is kept. The list takes a pass over all rows, so it is never made for one question.
@@ -201,7 +201,7 @@ def _scan_heavy_apart(reading: _TableReading, scan: BoundedScan) -> Rewritten | 
         dialect=dialect.name,
         sql="\n".join(apart.write_lines()),
         relations=list_relations(known),
-        pinned=list_pinned(known, dialect=dialect),
+        pinned=list_pinned_relations(known, dialect=dialect),
     )
     return keep_steps(made, apart.named_steps, table=known.name, dialect=dialect)
 
@@ -235,7 +235,9 @@ def _choose_by_list(scan: BoundedScan, known: Table) -> BoundedScan:
     if counts_rows(table.groups_per_unit):
         stored = replace(table, columns=tuple(one for one in table.columns if not one.is_unit_value), own=())
         busy = list_busy_units(stored, table.groups_per_unit, dialect=dialect)
-    return scan.list_crowded(keep_listed(plain, table), busy=busy, asked=bool(table.lists or table.own or table.fixed))
+    return scan.list_crowded(
+        keep_listed_units(plain, table), busy=busy, asked=bool(table.lists or table.own or table.fixed)
+    )
 
 
 def _compute_at_look(
@@ -292,12 +294,12 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
 
 def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> tuple[Rewritten, tuple[NamedStep, ...]]:
     """Return the SQL of the bounded totals of each unit in each key and of the question over them, and its steps."""
-    needed = list_needed(rows)
+    needed = list_needed_functionals(rows)
     narrow = keep_columns(rows.table, list_read_columns(question, rows.table, rows.where, needed))
     stored = RowSql(
         table=put_into_windows(join_members(narrow, dialect=dialect), question, dialect=dialect), dialect=dialect
     )
-    row = keep_listed(_compute_at_look(question, stored, rows.where, needed), rows.table)
+    row = keep_listed_units(_compute_at_look(question, stored, rows.where, needed), rows.table)
     found = make_existence(Term(1, None, ALWAYS, 0))
     inner = replace(
         question,

@@ -26,7 +26,7 @@ from planner.values.sql_literals import write_integer
 RELATION = "units"
 
 
-def list_needed(rows: UnitRows) -> tuple[Functional, ...]:
+def list_needed_functionals(rows: UnitRows) -> tuple[Functional, ...]:
     """Return the functionals to sum per unit: each total, followed by the count of its values if it may be NULL."""
     return tuple(made for total in rows.totals for made in (total.functional, total.present) if made is not None)
 

@@ -65,10 +65,10 @@ def find_fitting(
         return plan if fits(plan) else None
 
     found = []
-    percent = _find_first(_PERCENTS, lambda one: try_out(replace(monitor, tolerance=f"{one}%")) is not None)
+    percent = _find_first_fitting(_PERCENTS, lambda one: try_out(replace(monitor, tolerance=f"{one}%")) is not None)
     if percent is not None:
         found.append(f'tolerance = "{percent}%"')
-    every = _find_first(
+    every = _find_first_fitting(
         _list_spread(monitor, _find_stretch(catalog, monitor, dialect)),
         lambda one: try_out(replace(monitor, every=one)) is not None,
     )
@@ -77,7 +77,7 @@ def find_fitting(
         found.append(f'every = "{write_duration(every)}" ({looks:,} look{"" if looks == 1 else "s"} a window)')
     if monitor.epsilon is not None:
         parts = [float(f"{monitor.epsilon * part / 100:g}") for part in _PARTS]
-        less = _find_first(parts, lambda one: try_out(replace(monitor, epsilon=one)) is not None)
+        less = _find_first_fitting(parts, lambda one: try_out(replace(monitor, epsilon=one)) is not None)
         if less is not None:
             found.append(f"epsilon = {less:g}")
     if monitor.alert is not Alert.CLOSE and try_out(replace(monitor, alert=Alert.CLOSE, early_any=False)) is not None:
@@ -106,7 +106,7 @@ def _list_spread(monitor: Monitor, whole: timedelta) -> tuple[timedelta, ...]:
     return tuple(sorted(one for one in spread if one > monitor.every))
 
 
-def _find_first(choices: Sequence[_Tried], fits: Callable[[_Tried], bool]) -> _Tried | None:
+def _find_first_fitting(choices: Sequence[_Tried], fits: Callable[[_Tried], bool]) -> _Tried | None:
     """Return the first choice that fits. All later ones must fit as well."""
     low, high = 0, len(choices)
     while low < high:

@@ -69,7 +69,7 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
             )
 
 
-def watch_at_once(question: Question, windows: WindowPlan, monitor: Monitor) -> SlidingNoise:
+def calibrate_sliding_noise(question: Question, windows: WindowPlan, monitor: Monitor) -> SlidingNoise:
     """Return the noise of least loss that keeps the contract at each look of a question over the keys alone.
 
     Raises KH303, KH601.

@@ -24,7 +24,7 @@ from planner.catalog.monitor import Alert, Monitor
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.look import may_leave_out, may_leave_out_groups
 from planner.monitors.at_once import check_in_time
-from planner.monitors.growth import list_regimes, stays_true
+from planner.monitors.growth import list_regimes, stays_true_once_true
 from planner.monitors.monitor_identity import identify_monitor
 from planner.monitors.monitor_plan import MonitorPlan
 from planner.monitors.monitor_question_refusals import refuse_condition, refuse_table, refuse_windows
@@ -65,7 +65,7 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
     assert table is not None
     question, window_column, keys = _extend_to_horizon(question, horizon, monitor, declared=table)
     _check_size(keys, horizon, monitor)
-    seen_by = _find_seen_by(question, window_column, monitor)
+    seen_by = _find_arrival_column(question, window_column, monitor)
     if monitor.clears_at_once:
         check_in_time(question, monitor)
     regimes = list_regimes(question, dialect=dialect)
@@ -192,7 +192,7 @@ def _find_time(column: Column, monitor: Monitor) -> str:
     return column.derivation.column if isinstance(column.derivation, Derivation) else column.name
 
 
-def _find_seen_by(question: Question, window_column: Column, monitor: Monitor) -> str:
+def _find_arrival_column(question: Question, window_column: Column, monitor: Monitor) -> str:
     """Return the column whose time decides from which look on a row counts. Raise KH603."""
     table = question.table
     if table.is_row_unit:
@@ -234,7 +234,7 @@ def _check_rows_stay(question: Question, monitor: Monitor) -> None:
     """Raise KH603 if rows may move to another group or window. Such a row would count in two and be charged for one."""
     table = question.table
     own = [column for column in question.keys.columns if any(column.name == one.name for one in table.columns)]
-    names = dict.fromkeys(name for column in own for name in _list_declared(column, table))
+    names = dict.fromkeys(name for column in own for name in _list_declared_base_columns(column, table))
     if monitor.windows.length is not None:
         names[monitor.windows.column] = None
     places = {name: table.get_column(name).immutable for name in names}
@@ -252,11 +252,11 @@ def _check_rows_stay(question: Question, monitor: Monitor) -> None:
     )
 
 
-def _list_declared(column: Column, table: Table) -> tuple[str, ...]:
+def _list_declared_base_columns(column: Column, table: Table) -> tuple[str, ...]:
     """Return the columns of the policy from which a key is computed, or the key itself."""
     if not is_made_by_question(column):
         return (column.name,)
-    return tuple(name for base in column.bases for name in _list_declared(table.get_column(base), table))
+    return tuple(name for base in column.bases for name in _list_declared_base_columns(table.get_column(base), table))
 
 
 def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> bool:
@@ -274,7 +274,7 @@ def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor)
             hint = 'Remove alert = "close", or give the windows a hop.'
             raise refuse_condition(monitor, "a sliding window closes at every look", hint=hint)
         return False
-    if stays_true(question, regimes):
+    if stays_true_once_true(question, regimes):
         return True
     if monitor.early_any and monitor.windows.sliding:
         raise refuse_condition(
@@ -348,5 +348,5 @@ def _list_warnings(
             f"append_only = true under [tables.{question.table.name}]"
         )
     whole = monitor.is_stream or isinstance(standing, StandingDistance)
-    if early and whole and not stays_true(question, regimes):
+    if early and whole and not stays_true_once_true(question, regimes):
         yield "an alert stays until its window closes, although the condition may have become false again"

@@ -16,7 +16,7 @@ from mechanisms.protocol import Unachievable
 from mechanisms.standing.alarms import StandingAlarms
 from mechanisms.standing.distance import StandingDistance
 from planner.explain.literal_labels import convert_to_users_unit
-from planner.explain.rounded_numbers import write_plain
+from planner.explain.rounded_numbers import spell_number
 from planner.monitors.growth import list_leasts
 from planner.monitors.monitor_plan import MonitorPlan
 
@@ -126,7 +126,7 @@ def _make_courses(
             )
         )
     return Courses(
-        text=f"{functional.name} > {write_plain(convert_to_users_unit(functional, literal.cut))}",
+        text=f"{functional.name} > {spell_number(convert_to_users_unit(functional, literal.cut))}",
         epsilon=alarm.worst_case_epsilon,
         ladder_epsilon=None if ladder is None else ladder.worst_case_epsilon,
         courses=tuple(made),

@@ -11,7 +11,7 @@ from mechanisms.standing.sliding_noise import SlidingNoise
 from planner.explain.brief_text import VERBOSE_HINT
 from planner.explain.literal_labels import spell_formula, spell_literals
 from planner.explain.render import find_computed_bound
-from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
+from planner.explain.rounded_numbers import spell_number, write_ceiling, write_percent
 from planner.monitors.guarantee import make_promise_json, write_count, write_group_count, write_promise
 from planner.monitors.monitor_looks import make_look
 from planner.monitors.monitor_plan import MonitorPlan
@@ -63,19 +63,19 @@ def describe_monitor(plan: MonitorPlan) -> str:
     if plan.clears_at_once:
         return (
             f"{plan.keys.size:,} groups, the last {write_duration(plan.windows.length)} at each of "
-            f"{plan.windows.looks:,} looks, cleared at once; at most {write_at_most(plan.epsilon_per_cell)} epsilon a "
+            f"{plan.windows.looks:,} looks, cleared at once; at most {write_ceiling(plan.epsilon_per_cell)} epsilon a "
             "group"
         )
     looks = f"{plan.windows.looks:,} looks" if plan.alerts_early else "decided at its close"
     unit = (
         ""
         if plan.question.table.is_row_unit
-        else f", at most {write_at_most(plan.epsilon_per_unit)} a unit over the horizon"
+        else f", at most {write_ceiling(plan.epsilon_per_unit)} a unit over the horizon"
     )
     windows = f"{len(plan.windows.starts):,} windows of {write_duration(plan.windows.length)}"
     bound = f"; {plan.monitor.mechanism}: no bound on missed or wrong" if plan.monitor.is_stream else ""
     return (
-        f"{plan.keys.size:,} groups, {windows}, each {looks}; at most {write_at_most(plan.epsilon_per_cell)} epsilon "
+        f"{plan.keys.size:,} groups, {windows}, each {looks}; at most {write_ceiling(plan.epsilon_per_cell)} epsilon "
         "a group "
         f"and window{unit}{bound}"
     )
@@ -193,10 +193,9 @@ def _write_lines(plan: MonitorPlan) -> Iterator[str]:
 def _write_band(atom: Atom, *, streamed: bool) -> str:
     counted = f" {atom.counted}" if atom.counted else ""
     if streamed:
-        return (
-            f"{atom.text}   holds of estimates above {write_plain(atom.lower)}{counted}, which may err without a bound"
-        )
-    return f"{atom.text}   may err between {write_plain(atom.lower)} and {write_plain(atom.upper)}{counted}"
+        above = spell_number(atom.lower)
+        return f"{atom.text}   holds of estimates above {above}{counted}, which may err without a bound"
+    return f"{atom.text}   may err between {spell_number(atom.lower)} and {spell_number(atom.upper)}{counted}"
 
 
 def _write_windows(plan: MonitorPlan) -> str:
@@ -226,9 +225,9 @@ def _write_looks(plan: MonitorPlan) -> str:
 def _write_cell_cost(plan: MonitorPlan) -> str:
     """Return the cost of one group, with the price of asking again at every look."""
     again = next((way for way in plan.ways if way.way is Way.AFRESH), None)
-    beside = "" if again is None else f" (asked again at every look {write_at_most(plan.find_way_epsilon(again))})"
+    beside = "" if again is None else f" (asked again at every look {write_ceiling(plan.find_way_epsilon(again))})"
     cell = "one group over all looks" if plan.clears_at_once else "one group and window"
-    return f"{cell}: at most {write_at_most(plan.epsilon_per_cell)} epsilon{beside}"
+    return f"{cell}: at most {write_ceiling(plan.epsilon_per_cell)} epsilon{beside}"
 
 
 def _write_unit_cost(plan: MonitorPlan) -> str:
@@ -236,7 +235,7 @@ def _write_unit_cost(plan: MonitorPlan) -> str:
     if table.is_row_unit:
         return ""
     unit = f"one ({table.unit_text}) over the horizon"
-    return f"; {unit}: at most {write_at_most(plan.epsilon_per_unit)} epsilon, in at most {write_group_count(plan)}"
+    return f"; {unit}: at most {write_ceiling(plan.epsilon_per_unit)} epsilon, in at most {write_group_count(plan)}"
 
 
 def _write_cost_lines(plan: MonitorPlan) -> Iterator[str]:
@@ -275,7 +274,7 @@ def _write_way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str
     )
     return (
         f"{taken}{f'{plan.monitor.mechanism}, ' if way.way is Way.STREAM else ''}{way.way.value}{rough}",
-        f"epsilon {write_at_most(plan.find_way_epsilon(way))}",
+        f"epsilon {write_ceiling(plan.find_way_epsilon(way))}",
         "" if way.way is Way.CLOSE else clears,
     )
 

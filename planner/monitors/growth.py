@@ -6,7 +6,7 @@ Proof: docs/proofs/standing.md.
 from mechanisms.alarm.shapes import Regime
 from mechanisms.standing.alarms import can_alarms_decide
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.look import find_growing
+from planner.lower.look import find_growing_functionals
 from planner.question.question import Question
 
 
@@ -18,7 +18,7 @@ def list_regimes(question: Question, *, dialect: Dialect) -> tuple[Regime, ...]:
     earlier look.
     """
     rising = Regime.GROWING if question.table.append_only else Regime.COMING_AND_GOING
-    return tuple(rising if grown else Regime.SIGNED for grown in find_growing(question, dialect=dialect))
+    return tuple(rising if grown else Regime.SIGNED for grown in find_growing_functionals(question, dialect=dialect))
 
 
 def list_leasts(question: Question, regimes: tuple[Regime, ...]) -> tuple[int | None, ...]:
@@ -29,7 +29,7 @@ def list_leasts(question: Question, regimes: tuple[Regime, ...]) -> tuple[int | 
     )
 
 
-def stays_true(question: Question, regimes: tuple[Regime, ...]) -> bool:
+def stays_true_once_true(question: Question, regimes: tuple[Regime, ...]) -> bool:
     """Return True if a formula that is true at one look is true at all later ones, or may be treated so.
 
     It may be treated so if every literal asks for more than its cut, of a value that no row lowers. For rows that may

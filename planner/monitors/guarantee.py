@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from planner.explain.guarantee import write_slack
-from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
+from planner.explain.rounded_numbers import spell_number, write_ceiling, write_percent
 from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.durations import write_duration
 from planner.question.unit_groups import count_unit_groups
@@ -13,7 +13,7 @@ from planner.question.unit_groups import count_unit_groups
 def write_promise(plan: MonitorPlan) -> str:
     """Return the promise of a monitor, in one sentence."""
     standing, accuracy = plan.standing, plan.question.accuracy
-    loss = f"at most {write_plain(Decimal(write_at_most(plan.epsilon_per_cell)))} epsilon a group and window"
+    loss = f"at most {spell_number(Decimal(write_ceiling(plan.epsilon_per_cell)))} epsilon a group and window"
     if plan.monitor.is_stream:
         said = (
             "no bound on missed or wrong: a group comes into the answer at the first look at which the condition, with "
@@ -29,7 +29,7 @@ def write_promise(plan: MonitorPlan) -> str:
             f"{write_percent(accuracy.fnr)} of the time, and one that fails even with "
             f"{write_slack(accuracy.tolerance)} is in the "
             f"answer at most {write_percent(accuracy.fpr)} of the time, at each look by itself; at most "
-            f"{write_plain(Decimal(write_at_most(plan.epsilon_per_cell)))} epsilon a group over all looks, of which "
+            f"{spell_number(Decimal(write_ceiling(plan.epsilon_per_cell)))} epsilon a group over all looks, of which "
             "there are "
             f"{plan.windows.looks:,}. This holds for rows that came in time."
         )
@@ -70,7 +70,7 @@ def _write_unit_sentence(plan: MonitorPlan) -> str:
         return ""
     return (
         f" This holds for aggregates after bounding each ({table.unit_text}), which counts in at most "
-        f"{write_group_count(plan)} and loses at most {write_plain(Decimal(write_at_most(plan.epsilon_per_unit)))} "
+        f"{write_group_count(plan)} and loses at most {spell_number(Decimal(write_ceiling(plan.epsilon_per_unit)))} "
         f"epsilon over the horizon; rows without {' or '.join(table.unit)} are left out."
     )
 

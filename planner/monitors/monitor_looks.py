@@ -37,7 +37,7 @@ def _ask_window(plan: MonitorPlan, window: int, moment: datetime) -> Question:
         hopping = Hopping(column=declared.column, length=declared.length, hop=declared.hop or declared.length)
     as_of = AsOf(
         column=plan.time_column,
-        before=_find_seen_until(plan, moment),
+        before=_find_arrival_limit(plan, moment),
         window=name,
         horizon=horizon,
         window_open_for=plan.windows.length + plan.windows.lateness,
@@ -56,7 +56,7 @@ def _select_window(functional: Functional, key: str, window: int) -> Functional:
     return replace(functional, offsets=replace(offsets, steps=(offsets.steps[window],)))
 
 
-def _find_seen_until(plan: MonitorPlan, moment: datetime) -> datetime:
+def _find_arrival_limit(plan: MonitorPlan, moment: datetime) -> datetime:
     """Return the moment before which a row must have come to count at a look."""
     return moment + plan.windows.lateness if plan.counts_by_arrival else moment
 
@@ -72,7 +72,7 @@ def _ask_stretch(plan: MonitorPlan, moment: datetime) -> Question:
     of_windows, seen = table.get_column(plan.monitor.windows.column), table.get_column(plan.time_column)
     tests = [*plan.question.where.list_conjuncts(), _make_from(of_windows, begins), _make_before(of_windows, moment)]
     if plan.counts_by_arrival:
-        tests.append(_make_before(seen, _find_seen_until(plan, moment)))
+        tests.append(_make_before(seen, _find_arrival_limit(plan, moment)))
     in_time = None
     if plan.clears_at_once and plan.counts_by_arrival:
         in_time = InTime(

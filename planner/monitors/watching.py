@@ -19,8 +19,8 @@ from mechanisms.threshold.one_shot import round_up_to_float
 from planner.catalog.key_space import KeySpace
 from planner.catalog.monitor import Monitor
 from planner.functionals.sensitivity import find_joint_sensitivity
-from planner.monitors.at_once import price_at_once, watch_at_once
-from planner.monitors.growth import list_leasts, stays_true
+from planner.monitors.at_once import calibrate_sliding_noise, price_at_once
+from planner.monitors.growth import list_leasts, stays_true_once_true
 from planner.monitors.monitor_plan import WindowPlan
 from planner.monitors.monitor_question_refusals import add_monitor_name, refuse_unreachable
 from planner.monitors.stream_monitor import price_stream, watch_streamed
@@ -69,13 +69,13 @@ def decide_watching(
     of_window = replace(question, keys=keys)
     if monitor.clears_at_once:
         return _watch_at_once(of_window, regimes, horizon, windows, monitor)
-    monotone = monitor.windows.sliding or stays_true(question, regimes)
+    monotone = monitor.windows.sliding or stays_true_once_true(question, regimes)
     task = make_standing_task(of_window, regimes, looks=windows.looks, monitor=monitor, monotone=monotone)
     standing = _choose_mechanism(of_window, task, monitor, early=early)
     watched = horizon.count_in_looks(monitor)
     ways: tuple[PricedWay, ...] = ()
     taken, per_price = 0, 1.0
-    plain = _list_plain(of_window, task, standing, monitor, early=early)
+    plain = _list_compared_mechanisms(of_window, task, standing, monitor, early=early)
     if plain:
         # of both kinds of alarms, others are priced beside those for each threshold, between which they split rates too
         beside = next((one for one in plain if isinstance(one, StandingAlarms)), plain[0])
@@ -83,7 +83,7 @@ def decide_watching(
         per_price = _find_cell_loss(question, horizon, beside, monitor) / ways[taken].price
         if len(plain) > 1:
             losses = [(one, _find_cell_loss(question, horizon, one, monitor)) for one in plain]
-            ways, taken = _price_both(ways, taken, losses, per_price, regimes)
+            ways, taken = _price_both_alarm_kinds(ways, taken, losses, per_price, regimes)
     per_cell = _find_cell_loss(question, horizon, standing, monitor)
     if monitor.is_stream:
         ways, taken = (price_stream(watched, epsilon=per_cell, per_price=per_price), *ways), 0
@@ -99,7 +99,7 @@ def _watch_at_once(
     monitor: Monitor,
 ) -> WatchDecision:
     """Return how all looks of the horizon are watched together. An event costs the same, however many looks see it."""
-    standing = watch_at_once(question, windows, monitor)
+    standing = calibrate_sliding_noise(question, windows, monitor)
     ways, taken = price_at_once(question, standing, horizon.count_in_looks(monitor), regimes)
     loss = standing.worst_case_epsilon
     return WatchDecision(standing, ways, taken, loss / ways[taken].price, loss, watches_whole=False)
@@ -112,7 +112,7 @@ def _choose_mechanism(question: Question, task: StandingTask, monitor: Monitor, 
     return _calibrate(question, task, monitor) if early else _calibrate_close(question, monitor)
 
 
-def _list_plain(
+def _list_compared_mechanisms(
     question: Question, task: StandingTask, standing: Standing, monitor: Monitor, *, early: bool
 ) -> tuple[Standing, ...]:
     """Return the mechanisms whose prices are compared: single alarms, first the kind that is used or would be.
@@ -196,7 +196,7 @@ def _price_ways(
     return ways, next(place for place, one in enumerate(ways) if one.regime is not None)
 
 
-def _price_both(
+def _price_both_alarm_kinds(
     ways: tuple[PricedWay, ...],
     taken: int,
     losses: Sequence[tuple[Standing, float]],

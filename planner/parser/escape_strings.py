@@ -41,7 +41,7 @@ def replace_escapes(text: str, tokens: tuple[Token, ...]) -> str:
         start, end = token.start, token.end
         if text[start : start + 2] in ("E'", "e'"):
             try:
-                plain = _decode_plain(text[start + 2 : end - 1])
+                plain = _decode_plain_string(text[start + 2 : end - 1])
             except (ValueError, OverflowError):
                 raise KeyholeError("KH100", "an escape in a string is no character", position=start + 1) from None
         elif text[start : start + 3] in ("U&'", "u&'"):
@@ -59,14 +59,14 @@ def _escape_character(text: str, behind: Sequence[Token], end: int) -> tuple[str
     if not behind or not behind[0].is_word("uescape"):
         return "\\", end
     if len(behind) < 2 or behind[1].kind != "string" or text[behind[1].start] not in "'eE$":
-        raise _refuse_near("UESCAPE must be followed by a simple string literal", text, behind[1:])
+        raise _refuse_at_token("UESCAPE must be followed by a simple string literal", text, behind[1:])
     escape = behind[1].value
     if len(escape) != 1 or not escape.isascii() or escape in _NO_ESCAPE:
-        raise _refuse_near("invalid Unicode escape character", text, behind[1:])
+        raise _refuse_at_token("invalid Unicode escape character", text, behind[1:])
     return escape, behind[1].end
 
 
-def _refuse_near(problem: str, text: str, tokens: Sequence[Token]) -> KeyholeError:
+def _refuse_at_token(problem: str, text: str, tokens: Sequence[Token]) -> KeyholeError:
     """Return KH100 in PostgreSQL's words, at the first of the tokens, or at the end if there is none."""
     if not tokens:
         return KeyholeError("KH100", f"{problem} at end of input", position=len(text) + 1)
@@ -102,7 +102,7 @@ def _decode_unicode(token: Token, escape: str) -> str:
     return "".join(made).replace("'", "''")
 
 
-def _decode_plain(escaped: str) -> str:
+def _decode_plain_string(escaped: str) -> str:
     """Return the content that the plain string has between its quotes. Raise ValueError."""
     content = bytearray()
     at = 0

@@ -93,7 +93,7 @@ def _read_word(raw: str, at: int, end: int, before: Token | None) -> Token:
         return Token("word", value, at, end)
     if value == "uescape" and before.kind == "quoted":
         raise _refuse_unicode_escapes(at)
-    return Token("label" if _names_next(before, value) else "word", value, at, end)
+    return Token("label" if _precedes_name(before, value) else "word", value, at, end)
 
 
 def _read_dollar_quoted(text: str, quote: str, at: int, end: int) -> Token:
@@ -103,7 +103,7 @@ def _read_dollar_quoted(text: str, quote: str, at: int, end: int) -> Token:
     return Token("string", text[end:close], at, close + len(quote))
 
 
-def _names_next(token: Token, word: str) -> bool:
+def _precedes_name(token: Token, word: str) -> bool:
     """Return True if an unquoted word after a token is a name, even if it is a keyword elsewhere."""
     if token.kind == "symbol":
         return token.value == "."

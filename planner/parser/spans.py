@@ -58,7 +58,9 @@ def _list_candidates(searched: SearchedNode, tokens: tuple[Token, ...]) -> Itera
     if not known:
         return
     low, high = find_token(tokens, min(known)), find_token(tokens, max(known)) + 1
-    for start, end in _list_around(max(low, searched.first), min(high, searched.past), searched.first, searched.past):
+    for start, end in _list_enclosing_spans(
+        max(low, searched.first), min(high, searched.past), searched.first, searched.past
+    ):
         of_window = tokens[end - 1].is_word("over") and end < len(tokens) and tokens[end].is_symbol("(")
         if not of_window and _is_balanced(tokens[start:end]):  # the parser takes OVER alone for an empty window
             yield start, end
@@ -68,7 +70,7 @@ def _write(place: tuple[int, int], text: str, tokens: tuple[Token, ...]) -> str:
     return text[tokens[place[0]].start : tokens[place[1] - 1].end]
 
 
-def _list_around(low: int, high: int, first: int, past: int) -> Iterator[tuple[int, int]]:
+def _list_enclosing_spans(low: int, high: int, first: int, past: int) -> Iterator[tuple[int, int]]:
     """Yield the spans around a span, the shortest first."""
     for more in range(2 * _MOST_AROUND + 1):
         for before in range(more + 1):

@@ -110,7 +110,7 @@ def _read_reader(node: exp.Subquery | exp.Table, first: int, last: int, tokens: 
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         return None
-    from_ = find_from(tokens, first)
+    from_ = find_enclosing_from(tokens, first)
     if from_ is None or (isinstance(source, exp.From) and from_ != first - 1):
         return None
     place = find_clauses_from(from_, tokens)
@@ -136,7 +136,7 @@ def _read_reader(node: exp.Subquery | exp.Table, first: int, last: int, tokens: 
     )
 
 
-def find_from(tokens: tuple[Token, ...], inner: int) -> int | None:
+def find_enclosing_from(tokens: tuple[Token, ...], inner: int) -> int | None:
     """Return the index of the FROM clause that contains a token."""
     depth = 0
     for index in range(inner - 1, -1, -1):

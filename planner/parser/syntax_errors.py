@@ -127,13 +127,13 @@ def _find_lonely_commas(tokens: Sequence[Token]) -> Iterator[int]:
             one_condition.append(False)
         elif token.value in _CLOSING:
             del one_condition[1 if len(one_condition) == 1 else -1 :]
-        elif token.value == "," and (one_condition[-1] or _follows_nothing(tokens[index - 1])):
+        elif token.value == "," and (one_condition[-1] or _ends_no_list_member(tokens[index - 1])):
             yield index
         elif token.value == "," and (index + 1 == len(tokens) or _is_no_member(tokens[index + 1])):
             yield index + 1
 
 
-def _follows_nothing(before: Token) -> bool:
+def _ends_no_list_member(before: Token) -> bool:
     """Return True if no member of a list can end with a token."""
     opens = before.kind == "symbol" and (before.value in _OPENING or before.value == ",")
     return opens or before.is_word("select", "all", "distinct", "by")

@@ -14,7 +14,7 @@ from planner.lower.scan import rewrite
 from planner.plan.calibrate import add_common_sums, calibrate
 from planner.plan.key_blocks import rewrite_blocks
 from planner.plan.question_identity import find_fingerprint
-from planner.plan.rank import calibrate_ranked
+from planner.plan.rank import calibrate_question_ranking
 from planner.plan.reduce import reduce_question
 from planner.question.plan import Minimised, Plan, Rewritten
 from planner.question.question import Question
@@ -49,7 +49,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
     reduced, minimised, predicates = reduce_question(question)
     calibration, sharing = calibrate(reduced)
     reduced = add_common_sums(reduced, calibration)
-    ranking = calibrate_ranked(reduced)
+    ranking = calibrate_question_ranking(reduced)
     made = Plan(
         asked=question,
         question=reduced,

@@ -45,7 +45,7 @@ def choose_calibration(question: Question) -> tuple[Calibration, NoiseSharing | 
         return _calibrate_on_cells(mechanism, question, first), None
     common = _calibrate_on_common_sums(mechanism, question, first)
     try:
-        apart = _calibrate_apart(mechanism, question, joint, first)
+        apart = _calibrate_separate_noise(mechanism, question, joint, first)
     except Unachievable:
         if common is None:
             raise
@@ -61,7 +61,7 @@ def calibrate_without_common_sums(question: Question) -> Calibration:
     Raises `Unachievable`.
     """
     mechanism, joint = MECHANISMS[question.accuracy.mechanism], find_joint_sensitivity(question)
-    calibration, _ = _calibrate_apart(mechanism, question, joint, make_decision_task(question, joint))
+    calibration, _ = _calibrate_separate_noise(mechanism, question, joint, make_decision_task(question, joint))
     return calibration
 
 
@@ -94,7 +94,7 @@ def _calibrate_on_common_sums(mechanism: Mechanism, question: Question, task: De
         return None
 
 
-def _calibrate_apart(
+def _calibrate_separate_noise(
     mechanism: Mechanism, question: Question, joint: JointSensitivity, first: DecisionTask
 ) -> tuple[Calibration, NoiseSharing | None]:
     """Return the calibration with noise on every functional by itself. Raise `Unachievable`."""
@@ -104,7 +104,7 @@ def _calibrate_apart(
     ]
     short = find_short_blocks(mechanism, question)
     tasks = [replace(task, short_blocks=short) for task in choices]
-    found = _find_cheapest(mechanism, tasks)
+    found = _find_cheapest_calibration(mechanism, tasks)
     if len(question.functionals) > 1:
         found = _use_tighter_contracts(mechanism, tasks, found)
     return found, describe_sharing(mechanism, found)
@@ -144,7 +144,7 @@ def _list_block_choices(first: DecisionTask) -> list[frozenset[int]]:
     return [whole, *(free | {one} for one in dear)] if len(dear) <= _MOST_TRIED_ALONE else [whole]
 
 
-def _find_cheapest(mechanism: Mechanism, tasks: Sequence[DecisionTask]) -> Calibration:
+def _find_cheapest_calibration(mechanism: Mechanism, tasks: Sequence[DecisionTask]) -> Calibration:
     """Return the sound calibration with the least worst case. Raise `Unachievable` if all tasks do."""
     sound: list[Calibration] = []
     refused: Unachievable | None = None

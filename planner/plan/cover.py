@@ -27,7 +27,7 @@ def find_minimal_cover(points: int, candidates: Sequence[Candidate]) -> tuple[in
 
     References: Petrick 1956; the essential rows of McCluskey 1956.
     """
-    essential = _find_essential(candidates)
+    essential = _find_essential_candidates(candidates)
     covered = 0
     for index in essential:
         covered |= candidates[index].points
@@ -40,7 +40,7 @@ def find_minimal_cover(points: int, candidates: Sequence[Candidate]) -> tuple[in
     return tuple(sorted((*essential, *search.best)))
 
 
-def _find_essential(candidates: Sequence[Candidate]) -> tuple[int, ...]:
+def _find_essential_candidates(candidates: Sequence[Candidate]) -> tuple[int, ...]:
     once = twice = 0
     for candidate in candidates:
         twice |= once & candidate.points

@@ -223,7 +223,7 @@ class _Space:
             split = (-1, len(choices), prod(shape[index + 1 :]))
             narrow, wide = prime.reshape(split), inside.reshape(split)
             for position, bounds in enumerate(choices):
-                for wider in _list_wider(bounds, choices):
+                for wider in _list_wider_bounds(bounds, choices):
                     narrow[:, position] &= ~wide[:, choices.index(wider)]
         found = np.unravel_index(np.flatnonzero(prime), shape) if shape else ()
         if not shape:
@@ -234,7 +234,7 @@ class _Space:
         ]
 
 
-def _list_wider(bounds: Bounds, choices: Sequence[Bounds]) -> Iterator[Bounds]:
+def _list_wider_bounds(bounds: Bounds, choices: Sequence[Bounds]) -> Iterator[Bounds]:
     """Yield the intervals one step wider at either end."""
     low, high = bounds
     lower = [other for other, end in choices if end == high and other < low]

@@ -16,7 +16,7 @@ from planner.rankings.ranked import make_ranking_task
 _MOST_IN_TURN = 1_000  # partitions that are looked at one after the other, at 0.2 ms each; of more each has one look
 
 
-def calibrate_ranked(question: Question) -> RankingCalibration | None:
+def calibrate_question_ranking(question: Question) -> RankingCalibration | None:
     """Return the ranking that a question asks for, or None if it ranks nothing.
 
     Early looks save most groups a part of the noise. They are left out if a privacy unit loses less without them: it
@@ -36,7 +36,7 @@ def calibrate_ranked(question: Question) -> RankingCalibration | None:
 
 
 def choose_ranking(question: Question) -> RankingCalibration | None:
-    """Return the ranking that a question asks for, as `calibrate_ranked`. Raise `Unachievable`."""
+    """Return the ranking that a question asks for, as `calibrate_question_ranking`. Raise `Unachievable`."""
     ranked = question.ranked
     if ranked is None:
         return None

@@ -29,7 +29,7 @@ from planner.catalog.catalog import (
     Value,
 )
 from planner.catalog.domains import digest_domain
-from planner.catalog.fault import Fault, suggest_nearest
+from planner.catalog.fault import Fault, suggest_nearest_name
 from planner.catalog.pace import TableSize
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins
 from planner.catalog.sql_types import SourceColumn as SourceColumn
@@ -62,7 +62,7 @@ def compile_catalog(
     public = tuple(_compile_public_table(policy, name, pins, schema) for name in policy.public_tables)
     for name in policy.private_tables:
         if name not in schema:
-            fault = Fault("KH006", "the source has no such table", hint=suggest_nearest(name, schema))
+            fault = Fault("KH006", "the source has no such table", hint=suggest_nearest_name(name, schema))
             raise policy.refuse(("tables", name), fault)
     stored = [_compile_table(policy, name, schema[name], pins, directory) for name in policy.private_tables]
     tables = _add_unit_roots(policy, add_paths(policy, stored))

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.catalog.catalog import Total
-from planner.catalog.fault import Fault, Faults, suggest_nearest
+from planner.catalog.fault import Fault, Faults, suggest_nearest_name
 from planner.errors import KeyholeError
 from planner.parser.lexer import read_tokens
 from planner.parser.tree import parse, read_name, strip_parentheses
@@ -110,7 +110,7 @@ def find_range_faults(place: tuple[str, ...], table: TableSection) -> Faults:
         read = [read_name(column.this) for column in tree.find_all(exp.Column)]
         unknown = next((one for one in read if one not in table.columns), None)
         if unknown is not None:
-            hint = "Name exposed columns. " + suggest_nearest(unknown, list(table.columns))
+            hint = "Name exposed columns. " + suggest_nearest_name(unknown, list(table.columns))
             yield here, Fault("KH004", f'reads "{unknown}", which is no column', hint=hint)
         elif not read or isinstance(strip_parentheses(tree), exp.Column):
             hint = "Declare bounds of a column by itself. " + _RANGE_HINT
@@ -139,7 +139,7 @@ def _find_faults(total: Total, table: TableSection) -> Iterator[Fault]:
     measures = [known for known, column in table.columns.items() if column.bounds is not None]
     unknown = next((one for one in sorted(total.columns) if one not in measures), None)
     if unknown is not None:
-        hint = "Name measures. " + suggest_nearest(unknown, measures)
+        hint = "Name measures. " + suggest_nearest_name(unknown, measures)
         yield Fault("KH004", f'reads "{unknown}", which is no measure', hint=hint)
     if table.max_rows_per_group is not None:
         hint = "Remove it: the table chooses rows, and clips no totals."

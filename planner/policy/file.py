@@ -17,7 +17,7 @@ from pydantic import PrivateAttr, ValidationError
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
-from planner.policy.policy_refusals import PolicyText, find_blanks, refuse_invalid, refuse_together
+from planner.policy.policy_refusals import PolicyText, find_blanks, refuse_all_faults, refuse_invalid
 from planner.policy.relation_names import write_relation
 from planner.policy.rules.document import find_faults
 from planner.policy.rules.texts import find_text_faults
@@ -52,17 +52,17 @@ class Policy(PolicyDocument):
         raw = _read_toml(text, path)
         place = PolicyText.from_toml(text, path=path, raw=raw)
         if blanks := tuple(find_blanks(raw)):
-            raise refuse_together(blanks, place)
+            raise refuse_all_faults(blanks, place)
         expanded = _expand_variables(raw, environment, place)
         if unsent := tuple(find_text_faults(expanded)):
-            raise refuse_together(unsent, place)
+            raise refuse_all_faults(unsent, place)
         try:
             policy = cls.model_validate(expanded)
         except ValidationError as error:
             raise refuse_invalid(cls, error, place) from None
         policy._text = place
         if faults := tuple(find_faults(policy)):
-            raise refuse_together(faults, place)
+            raise refuse_all_faults(faults, place)
         return policy
 
     @property

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from planner.catalog.fault import Fault, suggest_nearest
+from planner.catalog.fault import Fault, suggest_nearest_name
 from planner.errors import KeyholeError
 from planner.policy.toml_lines import find_key_lines, find_line
 
@@ -100,10 +100,10 @@ def refuse_invalid(model: type[BaseModel], error: ValidationError, text: PolicyT
         for details in error.errors(include_url=False, include_input=False)
     ]
     found.sort(key=lambda item: (item[1]["type"] != "extra_forbidden", text.find_line(item[0]) or 0))
-    return refuse_together([(place, _make_fault(model, place, details)) for place, details in found], text)
+    return refuse_all_faults([(place, _make_fault(model, place, details)) for place, details in found], text)
 
 
-def refuse_together(faults: Sequence[tuple[tuple[str, ...], Fault]], text: PolicyText) -> KeyholeError:
+def refuse_all_faults(faults: Sequence[tuple[tuple[str, ...], Fault]], text: PolicyText) -> KeyholeError:
     """Return an error for the first of several faults. Its DETAIL lists all others, line by line."""
     (place, first), *others = faults
     detail = None
@@ -135,7 +135,9 @@ def _make_fault(model: type[BaseModel], place: tuple[str, ...], details: ErrorDe
     match details["type"]:
         case "extra_forbidden":
             return Fault(
-                "KH002", "is not a key of the policy", hint=suggest_nearest(place[-1], _list_keys(model, place[:-1]))
+                "KH002",
+                "is not a key of the policy",
+                hint=suggest_nearest_name(place[-1], _list_keys(model, place[:-1])),
             )
         case "model_type" | "dict_type":
             return Fault(

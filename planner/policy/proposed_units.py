@@ -50,12 +50,12 @@ def propose_units(tables: Mapping[str, SourceTable]) -> dict[str, ProposedUnit]:
     columns = {name: people[name] or _choose(table, candidates[name]) for name, table in keyed.items()}
     paths = _find_paths(steps, columns, {})
     columns |= {
-        name: _choose_only(table, candidates[name])
+        name: _choose_only_candidate(table, candidates[name])
         for name, table in keyed.items()
         if not paths[name] and columns[name] is None
     }
     paths = _find_paths(steps, columns, paths)
-    same = {name: _find_same(column, steps[name], columns) for name, column in columns.items()}
+    same = {name: _find_same_unit_step(column, steps[name], columns) for name, column in columns.items()}
     reached = {step.table for leading in steps.values() for step in leading}
     named = {name for name in keyed if candidates[name] or columns[name] or paths[name]}
     found: dict[str, ProposedUnit] = {}
@@ -76,14 +76,14 @@ def propose_units(tables: Mapping[str, SourceTable]) -> dict[str, ProposedUnit]:
             same_people_step=same[name],
             similar_table=None
             if people[name] or same[name]
-            else _find_similar(table, column, [(keyed[o], columns[o]) for o in found]),
+            else _find_similar_table(table, column, [(keyed[o], columns[o]) for o in found]),
             is_lookup=name in reached and name not in named,
             lookups={
                 step.columns[0]: step
                 for step in reversed(steps[name])
                 if step.table not in named and len(step.columns) == 1
             },
-            vouched_paths=_list_vouched(name, paths),
+            vouched_paths=_list_vouched_paths(name, paths),
         )
     return found
 
@@ -137,7 +137,7 @@ def _choose(table: KeyedTable, candidates: Sequence[str]) -> str | None:
     return min(usable, key=lambda name: name in own or table.source.keeps_unique([name]), default=None)
 
 
-def _choose_only(table: KeyedTable, candidates: Sequence[str]) -> str | None:
+def _choose_only_candidate(table: KeyedTable, candidates: Sequence[str]) -> str | None:
     """Return the only candidate, even if its name says no more than that it is an id."""
     return candidates[0] if len(candidates) == 1 and _is_unit(table, candidates[0]) else None
 
@@ -168,7 +168,9 @@ def _find_paths(
     return found
 
 
-def _find_same(column: str | None, steps: Sequence[KeyStep], columns: Mapping[str, str | None]) -> KeyStep | None:
+def _find_same_unit_step(
+    column: str | None, steps: Sequence[KeyStep], columns: Mapping[str, str | None]
+) -> KeyStep | None:
     """Return the step to the table that has the same unit."""
     if column is None:
         return None
@@ -177,7 +179,7 @@ def _find_same(column: str | None, steps: Sequence[KeyStep], columns: Mapping[st
     )
 
 
-def _find_similar(
+def _find_similar_table(
     table: KeyedTable, column: str | None, earlier: Iterable[tuple[KeyedTable, str | None]]
 ) -> str | None:
     """Return the first other table whose unit has the name and the type of a table's unit."""
@@ -204,7 +206,7 @@ def _find_root(
     return tables[name].describe_key(column) if column is not None else ""
 
 
-def _list_vouched(name: str, paths: Mapping[str, Sequence[KeyStep]]) -> dict[tuple[str, ...], tuple[str, ...]]:
+def _list_vouched_paths(name: str, paths: Mapping[str, Sequence[KeyStep]]) -> dict[tuple[str, ...], tuple[str, ...]]:
     found: dict[tuple[str, ...], tuple[str, ...]] = {}
     for other, leading in paths.items():
         for step in leading[:1]:

@@ -5,7 +5,7 @@ from pathlib import Path, PurePath
 
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
-from planner.catalog.source_names import SourceName, keep_distinct
+from planner.catalog.source_names import SourceName, drop_ambiguous_names
 from planner.policy.sections import PolicyDocument, SourceKind, TableSection
 
 FILE_ENDINGS = {".parquet": "read_parquet", ".csv": "read_csv"}  # relations that are files, and how DuckDB reads them
@@ -51,7 +51,7 @@ def list_known_names(document: PolicyDocument) -> tuple[SourceName, ...]:
     Names are folded as the source folds them: DuckDB and Spark ignore case, PostgreSQL keeps what is written.
     """
     found = ((name, find_known_name(table, kind=document.source.kind)) for name, table in document.tables.items())
-    return keep_distinct(SourceName(*known, name) for name, known in found if known is not None)
+    return drop_ambiguous_names(SourceName(*known, name) for name, known in found if known is not None)
 
 
 def find_known_name(table: TableSection, *, kind: SourceKind) -> tuple[str, str] | None:
@@ -115,7 +115,7 @@ def _find_spark_fault(text: str) -> Fault | None:
         hint = "Write them as parquet, or as a table of the catalog, which has types of its own."
         problem = "are files whose types Spark finds in their rows: one more row could change what a column is"
         return Fault("KH002", problem, hint=hint)
-    if ".".join(SPARK_PART.findall(text)) != text or '"' in text or "/" in SPARK_PART.sub(_keep_plain, text):
+    if ".".join(SPARK_PART.findall(text)) != text or '"' in text or "/" in SPARK_PART.sub(_quote_unless_plain, text):
         hint = (
             "Write a table, database.table, catalog.database.table, with odd names in backticks, or a path behind its "
             "format: parquet.`/data/visits`."
@@ -124,7 +124,7 @@ def _find_spark_fault(text: str) -> Fault | None:
     return None
 
 
-def _keep_plain(part: re.Match[str]) -> str:
+def _quote_unless_plain(part: re.Match[str]) -> str:
     return "" if part[0].startswith("`") else part[0]
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 from mechanisms.registry import BOUNDED, DEFAULT, MECHANISMS
 from mechanisms.streams.stream_names import HIERARCHIES
 from planner.catalog.catalog import MOST_BANDS
-from planner.catalog.fault import Fault, suggest_nearest
+from planner.catalog.fault import Fault, suggest_nearest_name
 from planner.catalog.joined_rows import MOST_OF_ONE_TABLE
 from planner.catalog.monitor import MECHANISMS as OF_MONITORS
 from planner.catalog.pace import LONGEST_TIMEOUT_MS
@@ -134,7 +134,7 @@ def _parse_unit(raw: object) -> tuple[str, ...] | WrittenPath:
 def _parse_mechanism(raw: object) -> str:
     if isinstance(raw, str) and raw in MECHANISMS:
         return raw
-    raise Fault("KH002", "is not a mechanism", hint=suggest_nearest(str(raw), MECHANISMS))
+    raise Fault("KH002", "is not a mechanism", hint=suggest_nearest_name(str(raw), MECHANISMS))
 
 
 def _parse_mechanisms(raw: object) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Refusals if policy, source and pins differ: a column that cannot be used, a table not pinned."""
 
-from planner.catalog.fault import Fault, suggest_nearest
+from planner.catalog.fault import Fault, suggest_nearest_name
 from planner.catalog.sql_types import SourceColumn
 
 REPIN = "Run keyhole check to see the difference, and keyhole check --confirm to let it take effect."
@@ -8,7 +8,7 @@ REPIN = "Run keyhole check to see the difference, and keyhole check --confirm to
 
 def refuse_absent_column(name: str, source: tuple[SourceColumn, ...]) -> Fault:
     """Return KH006 for a column that the source does not have. The hint is its nearest name."""
-    hint = suggest_nearest(name, [column.name for column in source])
+    hint = suggest_nearest_name(name, [column.name for column in source])
     return Fault("KH006", f'the source has no column "{name}" there', hint=hint)
 
 

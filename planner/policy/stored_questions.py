@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import date
 
-from planner.catalog.fault import Fault, suggest_nearest
+from planner.catalog.fault import Fault, suggest_nearest_name
 from planner.parser.lexer import read_tokens
 
 
@@ -44,7 +44,9 @@ def _replace(sql: str, known: Mapping[str, str]) -> str:
         if not token.is_symbol(":") or after is None or after.kind != "word" or after.start != token.end:
             continue
         if after.value not in known:
-            hint = suggest_nearest(after.value, known) if known else f"Declare parameters = {{ {after.value} = 40 }}."
+            hint = (
+                suggest_nearest_name(after.value, known) if known else f"Declare parameters = {{ {after.value} = 40 }}."
+            )
             raise Fault("KH002", f"uses :{after.value}, which is not among its parameters", hint=hint)
         used.add(after.value)
         parts.extend((sql[at : token.start], known[after.value]))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.catalog.catalog import Column, SqlType, Table, UnitPath
-from planner.catalog.fault import Fault, suggest_nearest
+from planner.catalog.fault import Fault, suggest_nearest_name
 from planner.catalog.refresh import parse_refresh
 from planner.policy.file import Policy
 from planner.policy.sections import WrittenPath
@@ -39,7 +39,9 @@ def _add_path(policy: Policy, table: Table, path: WrittenPath, reached: Table) -
     for own, other in zip(path.by, path.through, strict=True):
         if other not in there:
             fault = Fault(
-                "KH006", f'{reached.name} has no column "{other}" in the source', hint=suggest_nearest(other, there)
+                "KH006",
+                f'{reached.name} has no column "{other}" in the source',
+                hint=suggest_nearest_name(other, there),
             )
             raise policy.refuse(place, fault)
         _check_step(policy, place, table.get_column(own), reached.get_column(other), reached)

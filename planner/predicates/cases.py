@@ -9,7 +9,7 @@ from planner.errors import KeyholeError
 from planner.parser.tree import strip_parentheses
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
-from planner.predicates.where_refusals import refuse_unlisted
+from planner.predicates.where_refusals import refuse_unlisted_expression
 from planner.values.constant import Number
 
 MOST_CHOICES = 100  # of one comparison: each is compiled as a comparison of its own
@@ -83,7 +83,7 @@ def _cast_to_numeric(value: exp.Expr) -> exp.Expr:
 
 
 def _refuse_many_choices(node: exp.Expr) -> KeyholeError:
-    return refuse_unlisted(
+    return refuse_unlisted_expression(
         node,
         "this comparison has too many ways through its CASE",
         detail=f"Each is written out as a comparison of its own, in at most {MOST_CHOICES} ways.",

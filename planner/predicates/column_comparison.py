@@ -13,7 +13,7 @@ from planner.catalog.catalog import Column, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import spell_name
 from planner.parser.tree import find_position, write_short
-from planner.predicates.where_refusals import refuse_unlisted
+from planner.predicates.where_refusals import refuse_unlisted_expression
 from planner.question.condition import NEVER, Compare, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.values.constant import Constant, ForeignValue, Number, Untyped, read_number, refuse_constant, round_to_real
@@ -175,7 +175,7 @@ def compare_boolean(column: Column, operator: str, constant: Constant, node: exp
     if not isinstance(constant, bool):
         _refuse_mismatch(column, node)
     if operator not in ("=", "<>"):
-        raise refuse_unlisted(node, "booleans are compared with = and <> alone")
+        raise refuse_unlisted_expression(node, "booleans are compared with = and <> alone")
     wanted = constant if operator == "=" else not constant
     return make_known_unless_null(
         column.name, true=Compare(column.name, "=", wanted), false=Compare(column.name, "=", not wanted)
@@ -201,7 +201,7 @@ def _compare_text(column: Column, operator: str, constant: Constant, node: exp.E
     if "\x00" in text:
         _refuse_mismatch(column, node)
     if operator not in ("=", "<>"):
-        raise refuse_unlisted(
+        raise refuse_unlisted_expression(
             node,
             f'the order of column "{column.name}" depends on a collation',
             hint=f"Use =, <>, IN or LIKE on {spell_name(column.name)}.",

@@ -18,7 +18,7 @@ from planner.predicates.membership import read_membership, read_quantified, read
 from planner.predicates.pattern import read_like, read_regular_expression
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.operand import read_operand, read_term
-from planner.predicates.where_refusals import refuse_expression, refuse_unlisted
+from planner.predicates.where_refusals import refuse_expression, refuse_unlisted_expression
 from planner.question.condition import (
     ALWAYS,
     NEVER,
@@ -131,7 +131,7 @@ def _bound_length(found: Truth, node: exp.Expr, *, most: int) -> Truth:
 
 
 def _refuse_length(node: exp.Expr) -> KeyholeError:
-    return refuse_unlisted(
+    return refuse_unlisted_expression(
         node,
         "this condition becomes too long when it is written out",
         detail=f"The values of WHEN are written as AND and OR, in at most {MOST_PARTS:,} parts.",

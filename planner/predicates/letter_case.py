@@ -11,7 +11,7 @@ from itertools import product
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.predicates.where_refusals import name_spellings, refuse_unlisted
+from planner.predicates.where_refusals import name_spellings, refuse_unlisted_expression
 from planner.values.like import escape_pattern
 
 MOST_LETTERS = 6  # each doubles the spellings: at most 64 patterns of one LIKE
@@ -68,7 +68,7 @@ def _lower_character(character: str | None) -> str:
 def refuse_letter_case(node: exp.Expr) -> KeyholeError:
     """Return KH205 for letters beyond ASCII, and for texts that are not a row's own."""
     column = node.find(exp.Column)
-    return refuse_unlisted(
+    return refuse_unlisted_expression(
         node,
         "whether letters are alike but for capitals depends on a collation",
         detail="Keyhole compares letters of ASCII without capitals, in columns of the private table itself.",

@@ -13,7 +13,7 @@ from planner.predicates.comparison import compare_rows, compare_sides
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.operand import read_operand
 from planner.predicates.terms.term import ColumnTerm
-from planner.predicates.where_refusals import refuse_subquery, refuse_unlisted
+from planner.predicates.where_refusals import refuse_subquery, refuse_unlisted_expression
 from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Or, Within, join_any
 from planner.question.three_valued import UNKNOWN, Truth, make_constant, make_known_unless_null
 from planner.values import expressions as constant
@@ -49,7 +49,7 @@ def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowS
         )
     compared = read_operand(left, within)
     if is_real(compared.column) and contains_type(array, exp.Parameter):
-        raise refuse_unlisted(
+        raise refuse_unlisted_expression(
             array,
             f'an array for column "{compared.column.name}" of type real has to be written out',
             detail="Keyhole does not know if the numbers of an array in a parameter are of type real.",
@@ -145,7 +145,7 @@ def read_membership(node: exp.Expr, within: RowScope) -> Truth:
     items = [strip_parentheses(item) for item in node.expressions]
     if isinstance(value, exp.Tuple):
         if not all(isinstance(item, exp.Tuple) for item in items):
-            raise refuse_unlisted(node, f"{write_short(node)} compares a row with a value")
+            raise refuse_unlisted_expression(node, f"{write_short(node)} compares a row with a value")
         return combine_truths(
             (compare_rows(value, typed(exp.Tuple, item), within) for item in items), is_conjunction=False
         )
@@ -153,14 +153,14 @@ def read_membership(node: exp.Expr, within: RowScope) -> Truth:
         return combine_truths((compare_sides(value, "=", item, within) for item in items), is_conjunction=False)
     found = read_operand(value, within)
     if found.column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP):
-        _check_alike(found, items, within)
+        _check_member_types(found, items, within)
     return _is_among(found, [(_convert_member(found, item, len(items), within), item) for item in items])
 
 
 _ZONED = (exp.StrToTime, exp.UnixToTime, exp.CurrentTimestamp)
 
 
-def _check_alike(found: ColumnTerm, items: list[exp.Expr], within: RowScope) -> None:
+def _check_member_types(found: ColumnTerm, items: list[exp.Expr], within: RowScope) -> None:
     """Raise the refusal of a list in which quoted members would take another member's type instead of the column's."""
     values = [within.fold_constant(item) for item in items]
     texts = [value.text for value in values if isinstance(value, Untyped)]
@@ -191,7 +191,7 @@ def _convert_member(found: ColumnTerm, item: exp.Expr, members_: int, within: Ro
     if members_ < 2 or value is None or not is_real(found.column):
         return value
     if contains_type(item, exp.Cast, exp.Parameter):
-        raise refuse_unlisted(
+        raise refuse_unlisted_expression(
             item,
             f'a list on column "{found.column.name}" of type real may have plain numbers only',
             hint="Write the number itself, or "

@@ -16,7 +16,7 @@ from planner.question.three_valued import UNKNOWN, Truth, make_constant
 from planner.values.constant import Constant, refuse_constant
 from planner.values.functions import get_text
 from planner.values.like import escape_pattern, is_unfinished, matches_pattern, normalise_escape, split_pattern
-from planner.values.regular_expressions import convert_expression, convert_similar, write_plain_expression
+from planner.values.regular_expressions import convert_expression, convert_similar_pattern, write_plain_expression
 
 
 def read_like(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> Truth:
@@ -59,10 +59,10 @@ def read_regular_expression(node: exp.Expr, within: RowScope) -> Truth:
     pattern = within.fold_constant(node.expression)
     if pattern is None:
         return UNKNOWN
-    read = convert_similar if isinstance(node, exp.SimilarTo) else convert_expression
+    read = convert_similar_pattern if isinstance(node, exp.SimilarTo) else convert_expression
     made = None if node.args.get("flag") is not None else read(_read_text(pattern, node.expression))
     if made is None:
-        found = _match_plainly(node, pattern, within)
+        found = _match_simple_classes(node, pattern, within)
         if found is None:
             raise refuse_function(node)
         return found
@@ -71,7 +71,7 @@ def read_regular_expression(node: exp.Expr, within: RowScope) -> Truth:
     return combine_truths((read_like(one, within, escape=None) for one in alike), is_conjunction=False)
 
 
-def _match_plainly(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth | None:
+def _match_simple_classes(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth | None:
     """Return the `Truth` of a regular expression of classes, which all engines read alike.
 
     Return None for any other.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.parser.tree import write_short
-from planner.predicates.where_refusals import refuse_function, refuse_several_tables, refuse_unlisted
+from planner.predicates.where_refusals import refuse_function, refuse_several_tables, refuse_unlisted_expression
 from planner.question.condition import join_all, join_any
 from planner.question.three_valued import Truth
 from planner.scope.name_resolution import Scope, find_column
@@ -30,7 +30,9 @@ class RowScope:
             return fold_constant(node, self.constants)
         except NotConstant as missing:
             if find_column(missing.node, self.scope) is None:
-                raise refuse_unlisted(missing.node, f"{write_short(missing.node)} is not a constant") from None
+                raise refuse_unlisted_expression(
+                    missing.node, f"{write_short(missing.node)} is not a constant"
+                ) from None
             if self.scope.table.members:
                 raise refuse_several_tables(missing.node) from None
             raise refuse_function(node) from None

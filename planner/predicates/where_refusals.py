@@ -25,7 +25,7 @@ def refuse_subquery(node: exp.Expr) -> KeyholeError:
     return KeyholeError("KH107", "a subquery inside a question", position=find_position(node))
 
 
-def refuse_unlisted(
+def refuse_unlisted_expression(
     node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None
 ) -> KeyholeError:
     """Return KH205 for an expression that is not on the allow-list of row conditions."""
@@ -41,17 +41,19 @@ def refuse_unlisted(
 
 def refuse_expression(node: exp.Expr) -> KeyholeError:
     """Return KH205 for an expression that no condition may contain."""
-    return refuse_unlisted(node, f"{write_short(node)} is not allowed in a row condition")
+    return refuse_unlisted_expression(node, f"{write_short(node)} is not allowed in a row condition")
 
 
 def refuse_function(node: exp.Expr) -> KeyholeError:
     """Return KH205 for a function of a row, with its replacement if there is one."""
-    return refuse_unlisted(node, f"{write_short(node)} is not allowed in a row condition", hint=_suggest_instead(node))
+    return refuse_unlisted_expression(
+        node, f"{write_short(node)} is not allowed in a row condition", hint=_suggest_instead(node)
+    )
 
 
 def refuse_several_tables(node: exp.Expr) -> KeyholeError:
     """Return KH205 for a condition that reads columns of several joined private tables."""
-    return refuse_unlisted(
+    return refuse_unlisted_expression(
         node,
         f"{write_short(node)} is compared with a column of another private table",
         detail="Numbers and times of several private tables are compared, and texts of one.",
@@ -74,10 +76,10 @@ def refuse_division(node: exp.Div, *, drops_remainder: bool) -> KeyholeError:
     column, by, to = write_node(node.this), _read_plain_number(divisor), _read_plain_number(compared)
     drops_remainder = drops_remainder and not (isinstance(divisor, exp.Literal) and "." in divisor.this)
     if operator is None or not by or to is None or (drops_remainder and to.denominator > 1):
-        return refuse_unlisted(node, said, hint=f"Compare {column} itself with a constant.")
+        return refuse_unlisted_expression(node, said, hint=f"Compare {column} itself with a constant.")
     least = to * by
     if not drops_remainder:
-        return refuse_unlisted(node, said, hint=f"Write {column} {operator} {convert_to_decimal(least)}.")
+        return refuse_unlisted_expression(node, said, hint=f"Write {column} {operator} {convert_to_decimal(least)}.")
     past = convert_to_decimal(least + by)
     first = convert_to_decimal(least) if least > 0 else convert_to_decimal(1 - by)
     written = {
@@ -88,7 +90,7 @@ def refuse_division(node: exp.Div, *, drops_remainder: bool) -> KeyholeError:
         ">=": f"{column} >= {first}",
         "<": f"{column} < {first}",
     }
-    return refuse_unlisted(node, said, hint=f"Write {written[operator]}.")
+    return refuse_unlisted_expression(node, said, hint=f"Write {written[operator]}.")
 
 
 def _read_plain_number(node: exp.Expr | None) -> Fraction | None:

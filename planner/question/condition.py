@@ -255,17 +255,17 @@ def make_test(condition: Condition, column: str) -> Callable[[Value | None], boo
             return lambda value: value is None
 
 
-def find_true(condition: Condition, column: str, values: Sequence[Value | None]) -> list[bool]:
+def find_true_values(condition: Condition, column: str, values: Sequence[Value | None]) -> list[bool]:
     """Return, by value of the only column that a condition reads, True if the condition is true for it.
 
     This is `make_test` for all values at once.
     """
     match condition:
         case And(parts) if parts:
-            found = [find_true(part, column, values) for part in parts]
+            found = [find_true_values(part, column, values) for part in parts]
             return list(map(all, zip(*found, strict=True)))
         case Or(parts) if parts:
-            found = [find_true(part, column, values) for part in parts]
+            found = [find_true_values(part, column, values) for part in parts]
             return list(map(any, zip(*found, strict=True)))
         case Within(_, listed):
             among = frozenset(listed)

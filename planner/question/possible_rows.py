@@ -25,11 +25,11 @@ def may_hold(condition: Condition, table: Table, *, keys: Mapping[str, Sequence[
     """
     restricted = keys or {}
     names = sorted(find_columns(condition) | set(restricted))
-    declared = join_all(_state_declared(table.get_column(name), restricted.get(name)) for name in names)
+    declared = join_all(_write_declared_condition(table.get_column(name), restricted.get(name)) for name in names)
     return not are_disjoint(condition, declared)
 
 
-def _state_declared(column: Column, restricted: Sequence[Value] | None) -> Condition:
+def _write_declared_condition(column: Column, restricted: Sequence[Value] | None) -> Condition:
     """Return the condition on a column that rows within the declared values satisfy."""
     values = column.domain if restricted is None else restricted
     if values is not None and len(values) <= _MOST_VALUES:

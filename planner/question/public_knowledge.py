@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import floor
 
 from mechanisms.protocol import Knowledge
-from planner.catalog.tolerance import split_outside, squeeze_name
+from planner.catalog.tolerance import split_outside_parentheses, squeeze_name
 from planner.errors import KeyholeError
 from planner.question.question import Functional, Question, write_aggregate
 
@@ -53,7 +53,7 @@ def parse_public_knowledge(text: str) -> PublicKnowledge:
     """Parse the public knowledge in `text`. A blank text has none. Raise KH402."""
     default: Shortfall | None = None
     named: dict[str, Shortfall] = {}
-    for part in split_outside(text, by=";") if text.strip() else ():
+    for part in split_outside_parentheses(text, by=";") if text.strip() else ():
         match = _PART.fullmatch(part)
         if match is None:
             raise _refuse(f"{part[:60]!r} is not NUMBER far by AMOUNT, NUMBER near by AMOUNT")

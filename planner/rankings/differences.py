@@ -35,7 +35,7 @@ from planner.question.condition import Condition
 from planner.question.question import Accuracy, Functional, Measure, Question, UnitRows
 from planner.question.unit_groups import count_unit_groups
 from planner.rankings.ranked import PRICE
-from planner.values.decimals import convert_to_decimal, round_up
+from planner.values.decimals import convert_to_decimal, round_up_to_two_digits
 
 _MOST_STEPS = 1 << 61  # values lie within +-2**62
 _DIRECTIONS: Mapping[str, frozenset[bool]] = {
@@ -205,7 +205,7 @@ def _find_amount_beside(
         steps = find_affordable_tolerance(common, place, epsilon=epsilon, fnr=fnr, fpr=fpr, is_above=is_above)
     except Unachievable:  # refused when the question is planned
         return Fraction(0)
-    return round_up(steps * size)
+    return round_up_to_two_digits(steps * size)
 
 
 def _find_amount(question: Question, place: int, size: Fraction, *, epsilon: float, fnr: float, fpr: float) -> Fraction:
@@ -221,10 +221,10 @@ def _find_amount(question: Question, place: int, size: Fraction, *, epsilon: flo
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if is_dear(middle) else (low, middle)
-    return round_up(high * size)
+    return round_up_to_two_digits(high * size)
 
 
-def describe_priced(
+def describe_priced_differences(
     formulas: Sequence[Having], priced: Sequence[tuple[str, Decimal]], accuracy: Accuracy
 ) -> Iterator[str]:
     """Yield a sentence for each difference whose tolerance was set: amount, reason, and the setting to change."""

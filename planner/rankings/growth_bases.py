@@ -35,7 +35,7 @@ from planner.functionals.atoms.read_atoms import MOST_LITERALS
 from planner.functionals.guard_remedy import find_slack_share
 from planner.question.key_cells import OWN_GROUP_ALONE
 from planner.question.question import Accuracy, Measure
-from planner.values.decimals import convert_to_decimal, round_up
+from planner.values.decimals import convert_to_decimal, round_up_to_two_digits
 
 _Weights: TypeAlias = frozenset[tuple[int, Fraction]]
 """The sums of cells that a comparison adds up, by number, each with its factor."""
@@ -90,7 +90,7 @@ def propose_base(formulas: Sequence[Having], priced: Mapping[str, Decimal], accu
     if len(found) != 1:
         return ()
     (side, least), *_ = found.items()
-    number = f"{convert_to_decimal(round_up(least)):f}"
+    number = f"{convert_to_decimal(round_up_to_two_digits(least)):f}"
     return (
         f"SET keyhole.min_base = {number}; compares only where {side} is at least {number}, "
         f"with {amount.text} of its side as the tolerance",

@@ -164,7 +164,7 @@ def _find_joined_table(column: Column, scope: Scope) -> tuple[JoinedTable, str]:
     return found
 
 
-def list_leading_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
+def list_undetermined_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
     """Return the columns that identify a group, without those that the others determine."""
     names = [column.name for column in columns]
     return tuple(

@@ -18,7 +18,7 @@ from planner.parser.tree import (
     write_node,
     write_short,
 )
-from planner.scope.functional_dependencies import find_determining_keys, find_incomplete_keys, list_leading_columns
+from planner.scope.functional_dependencies import find_determining_keys, find_incomplete_keys, list_undetermined_columns
 from planner.scope.key_classes import combine_lookups, find_plain_column, group_by_key_expressions, read_key_expression
 from planner.scope.name_resolution import Scope, are_same_derivation, find_column, read_derivation
 
@@ -55,7 +55,7 @@ def read_group_by(
     several = [column for columns in computed.values() for column in columns]
     plain = [column for column in listed if column is not None]
     told = find_determining_keys(plain, scope) if merges_lookups else ()
-    names = {column.name for column in list_leading_columns([*plain, *several, *told], scope)}
+    names = {column.name for column in list_undetermined_columns([*plain, *several, *told], scope)}
     names |= {column.name for column in plain if column.name in kept_names}
     keys: dict[str, Column] = {column.name: column for column in told if column.name in names}
     if merges_lookups and scope.subquery_columns is None:
@@ -174,7 +174,7 @@ def list_grouped_items(select: exp.Select, scope: Scope) -> tuple[tuple[exp.Expr
         sets = [left + right for left in sets for right in _expand_item(item)]
         if len(sets) > MOST_SETS:
             return ()
-    return tuple(tuple(_resolve_one(item, select, scope) for item in items) for items in sets)
+    return tuple(tuple(_resolve_item(item, select, scope) for item in items) for items in sets)
 
 
 def _expand_item(item: exp.Expr) -> list[tuple[exp.Expr, ...]]:
@@ -206,7 +206,7 @@ def _list_key_columns(scope: Scope) -> str:
     return ", ".join(column.name for column in scope.table.columns if column.domain is not None) or "(none declared)"
 
 
-def _resolve_one(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
+def _resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
     item = resolve_item(strip_parentheses(item), select, scope)
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
         raise _refuse_grouping_sets(item)
@@ -214,7 +214,7 @@ def _resolve_one(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
 
 
 def _read_key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
-    item = _resolve_one(item, select, scope)
+    item = _resolve_item(item, select, scope)
     column = find_column(item, scope)
     if column is None and item.find(exp.Parameter) is not None:
         raise KeyholeError(

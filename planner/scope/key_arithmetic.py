@@ -103,7 +103,7 @@ def _count_decimals(literal: exp.Literal) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else _MOST_WRITTEN + 1
 
 
-def round_whole(node: exp.Expr, found: TypedValue) -> TypedValue:
+def round_to_whole_number(node: exp.Expr, found: TypedValue) -> TypedValue:
     """Return FLOOR or CEIL of a number. Raise `NotExact`."""
     found = restore_quotient(found)  # no whole number, and farther from one than PostgreSQL rounds
     value = read_fraction(found, node)

@@ -22,7 +22,7 @@ from planner.errors import KeyholeError
 from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.scope.functional_dependencies import combine_groups
 from planner.scope.key_expressions import evaluate_rows
-from planner.scope.key_partitions import identify_parts, label_parts, merge_parts, name_merged
+from planner.scope.key_partitions import identify_parts, label_parts, merge_parts, name_merged_keys
 from planner.scope.key_times import InCycle, find_cycle, find_finest_part
 from planner.scope.key_values import NotExact, TypedValue, round_to_double, type_value
 from planner.scope.name_resolution import Scope, find_column, find_truncation_unit, name_cast_type
@@ -299,7 +299,7 @@ def _merge_combinations(expressions: tuple[KeyExpression, ...], item: exp.Expr, 
         rows = [dict(zip(names, values, strict=True)) for values in combinations]
         results = list(zip(*(evaluate_rows(expression.tree, rows) for expression in expressions), strict=True))
     except NotExact as part:
-        raise _refuse_inexact(item, part) from None
+        raise _refuse_inexact_key(item, part) from None
     numbers: dict[tuple[tuple[str, object], ...], int] = {}
     groups = tuple(numbers.setdefault(tuple((one.kind, one.raw) for one in found), len(numbers)) for found in results)
     if len(numbers) == size:
@@ -315,7 +315,7 @@ def _merge_combinations(expressions: tuple[KeyExpression, ...], item: exp.Expr, 
         groups=groups,
         shown_values=tuple(every[groups.index(number)] for number in range(len(numbers))),
     )
-    merged, label, identity = name_merged(merged, bases, scope.table)
+    merged, label, identity = name_merged_keys(merged, bases, scope.table)
     taken = {column.name for column in scope.table.columns}
     text = ", ".join(expression.text for expression in expressions)
     return Column(
@@ -350,7 +350,7 @@ def _group_one_key(expressions: tuple[KeyExpression, ...], base: Column, item: e
     try:
         pairs = _list_pairs(expressions, expressions[0].columns[0][0], base)
     except NotExact as part:
-        raise _refuse_inexact(item, part) from None
+        raise _refuse_inexact_key(item, part) from None
     first = tuple(dict.fromkeys(value for _, value in pairs))
     if len(first) == len(domain):
         return base
@@ -415,7 +415,7 @@ def _check_ends(expression: KeyExpression, parts: ValueGroups, item: exp.Expr, s
     try:
         evaluate_rows(expression.tree, ends)
     except NotExact as part:
-        raise _refuse_inexact(item, part) from None
+        raise _refuse_inexact_key(item, part) from None
 
 
 def _merge_parts(column: Column, parts: ValueGroups, merged: Sequence[int], scope: Scope) -> Column:
@@ -476,7 +476,7 @@ def _list_domain_values(column: Column, *, uses_doubles: bool = False) -> Iterat
     return (type_value(value, column.sql_type) for value in column.domain or ())
 
 
-def _refuse_inexact(item: exp.Expr, part: NotExact) -> KeyholeError:
+def _refuse_inexact_key(item: exp.Expr, part: NotExact) -> KeyholeError:
     return _refuse(item, f"Keyhole does not compute {part} for a key's values.")
 
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.tree import write_node, write_short
-from planner.scope.key_arithmetic import compute, round_whole
+from planner.scope.key_arithmetic import compute, round_to_whole_number
 from planner.scope.key_functions import FUNCTIONS, apply_function
 from planner.scope.key_times import TIME_FUNCTIONS, InCycle, compute_time, count_days, shift_time
 from planner.scope.key_values import (
@@ -153,7 +153,7 @@ def _evaluate(node: exp.Expr, of: Callable[[exp.Expr], TypedValue], values: Mapp
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
             return _evaluate_arithmetic(node, of)
         case exp.Floor() | exp.Ceil():
-            return round_whole(node, of(node.this))
+            return round_to_whole_number(node, of(node.this))
         case exp.DPipe():
             return _concatenate(of(node.this), of(node.expression), node)
         case exp.Upper() | exp.Lower():

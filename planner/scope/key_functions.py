@@ -45,7 +45,7 @@ def apply_function(node: exp.Expr, of: _Of) -> TypedValue:
 def _apply_to_numbers(node: exp.Expr, of: _Of) -> TypedValue:
     match node:
         case exp.Greatest() | exp.Least():
-            return _choose_extreme(node, of)
+            return _choose_extreme_value(node, of)
         case exp.WidthBucket():
             return _find_bucket(node, of)
         case exp.Abs() | exp.Sign():
@@ -62,7 +62,7 @@ def _round(node: exp.Expr, of: _Of) -> TypedValue:
     found = of(node.this)
     found = restore_quotient(found)
     value = read_fraction(found, node)
-    places = 0 if node.args.get("decimals") is None else _read_whole(of(node.args["decimals"]), node)
+    places = 0 if node.args.get("decimals") is None else _read_whole_number(of(node.args["decimals"]), node)
     if places is None or abs(places) > _MOST_PLACES:
         raise NotExact(write_short(node))
     if value is None:
@@ -78,7 +78,7 @@ def _round(node: exp.Expr, of: _Of) -> TypedValue:
     return make_exact_number(-result if value < 0 else result, "numeric", node)
 
 
-def _choose_extreme(node: exp.Expr, of: _Of) -> TypedValue:
+def _choose_extreme_value(node: exp.Expr, of: _Of) -> TypedValue:
     found = unify([of(node.this), *map(of, node.expressions)], node)
     known = [one for one in found if one.raw is not None]
     if not known:
@@ -104,7 +104,7 @@ def _find_bucket(node: exp.WidthBucket, of: _Of) -> TypedValue:
     if found.kind == "double":
         raise NotExact(write_short(node))  # which PostgreSQL rounds
     low, high = (read_fraction(of(node.args[name]), node) for name in ("min_value", "max_value"))
-    count = _read_whole(of(node.args["num_buckets"]), node)
+    count = _read_whole_number(of(node.args["num_buckets"]), node)
     if low is None or high is None or count is None or count < 1 or low >= high:
         raise NotExact(write_short(node))
     if value is None:
@@ -114,7 +114,7 @@ def _find_bucket(node: exp.WidthBucket, of: _Of) -> TypedValue:
     return TypedValue("integer", floor((value - low) * count / (high - low)) + 1)
 
 
-def _read_whole(found: TypedValue, node: exp.Expr) -> int | None:
+def _read_whole_number(found: TypedValue, node: exp.Expr) -> int | None:
     value = read_fraction(found, node)
     if value is None:
         return None
@@ -132,7 +132,7 @@ def _apply_to_text(node: exp.Expr, of: _Of) -> TypedValue:
         given = node.args.get(name)
         if isinstance(given, exp.Expr):
             found = of(given)
-            arguments.append(_read_whole(found, node) if found.kind in NUMBERS else read_text(found, node))
+            arguments.append(_read_whole_number(found, node) if found.kind in NUMBERS else read_text(found, node))
     if text is None or None in arguments:
         return TypedValue("text", None)
     return TypedValue("text", _compute_text(node, text, arguments))

@@ -161,7 +161,7 @@ def identify_parts(parts: ValueGroups) -> str:
     return f"parts of {parts.column!r} {sha256(parts.meaning.encode()).hexdigest()}"
 
 
-def name_merged(merged: MergedKeys, bases: Sequence[Column], table: Table) -> tuple[MergedKeys, str, str]:
+def name_merged_keys(merged: MergedKeys, bases: Sequence[Column], table: Table) -> tuple[MergedKeys, str, str]:
     """Return groups of several keys' combinations in canonical order, their name in the ledger, and their identity.
 
     All three follow from the coarsest groups of each key that separate the combinations.

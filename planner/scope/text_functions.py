@@ -8,7 +8,7 @@ from sqlglot import exp
 from planner.parser.tree import write_short
 from planner.scope.key_values import NUMBERS, TEXTS, NotExact, Raw, TypedValue, negate, to_text
 from planner.values.like import is_unfinished, matches_pattern, normalise_escape
-from planner.values.regular_expressions import convert_expression, convert_similar
+from planner.values.regular_expressions import convert_expression, convert_similar_pattern
 
 _Of = Callable[[exp.Expr], TypedValue]
 _LONGEST = 10_000  # characters of a text that is filled up or repeated
@@ -97,7 +97,7 @@ def _match(node: exp.Like | exp.ILike, of: _Of, *, escape: str) -> TypedValue:
 
 def _match_expression(node: exp.RegexpLike | exp.RegexpILike | exp.SimilarTo, of: _Of) -> TypedValue:
     text, written = read_text(of(node.this), node), read_text(of(node.expression), node)
-    read = convert_similar if isinstance(node, exp.SimilarTo) else convert_expression
+    read = convert_similar_pattern if isinstance(node, exp.SimilarTo) else convert_expression
     made = None if written is None else read(written)
     if written is not None and made is None:
         raise NotExact(write_short(node))

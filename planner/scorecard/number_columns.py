@@ -274,17 +274,17 @@ class NumberSql:
         first, past = self._find_span(number, node)
         written = self._write_without_schemas(node, self.tokens[first].start, self.tokens[past - 1].end)
         # any column may be a group here: nothing but the type is read
-        grouped = ", ".join(dict.fromkeys(write_node(_strip_schema(one)) for one in _list_grouped(node)))
+        grouped = ", ".join(dict.fromkeys(write_node(_strip_schema(one)) for one in _list_grouped_columns(node)))
         return f"(SELECT {written} {self.source}{f' GROUP BY {grouped}' if grouped else ''} HAVING false)"
 
 
-def _list_grouped(node: exp.Expr) -> Iterator[exp.Expr]:
+def _list_grouped_columns(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the columns of a number outside of all aggregates."""
     if isinstance(node, exp.Column):
         yield node
         return
     for child in list_group_parts(node):
-        yield from _list_grouped(child)
+        yield from _list_grouped_columns(child)
 
 
 def _strip_schema(node: exp.Expr) -> exp.Expr:

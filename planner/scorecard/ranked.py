@@ -85,7 +85,7 @@ def find_ranking(
     if not orders:
         return None
     if len({one.meaning for one in orders}) > 1:
-        raise _refuse_several(orders)
+        raise _refuse_several_orders(orders)
     searched = [SearchedNode(order.node, *bounds) for order, (_, bounds) in zip(orders, windows, strict=False)]
     places += [(start, _skip_direction(past, tokens)) for start, past in find_spans(searched, text, tokens)]
     found, only = tuple(window for window, _ in windows), orders[-1]
@@ -190,7 +190,7 @@ def _read_cut(
     return cut_by_uses(select, windows, partitioned=bool(partition))
 
 
-def _refuse_several(orders: list[_Order]) -> KeyholeError:
+def _refuse_several_orders(orders: list[_Order]) -> KeyholeError:
     first, other = (
         next(one for one in orders if one.meaning == meaning)
         for meaning in list(dict.fromkeys(one.meaning for one in orders))[:2]

@@ -347,7 +347,7 @@ class _OuterReader:
         return _is_star(item) or self._find_carried(item) is not None
 
     def _find_carried(self, item: exp.Expr) -> exp.Column | None:
-        node = _strip(item)
+        node = _find_carried_expression(item)
         return node if isinstance(node, exp.Column) and read_name(node.this) in self._tracked else None
 
     def _is_passed(self, column: exp.Expr) -> bool:
@@ -378,7 +378,11 @@ class _OuterReader:
             return False
         most = find_limit(query)
         around = [one for one in self._find_outside(exp.Select) if isinstance(one, exp.Select)]
-        plain = all(isinstance(_strip(item), exp.Column | exp.Star) for one in around for item in one.expressions)
+        plain = all(
+            isinstance(_find_carried_expression(item), exp.Column | exp.Star)
+            for one in around
+            for item in one.expressions
+        )
         if most is None or not plain or any(self._find_outside(exp.Join)) or any(self._find_outside(exp.SetOperation)):
             return False
         self._limits.append(most)
@@ -418,10 +422,10 @@ def _find_first_side(node: exp.Expr) -> exp.Expr:
 
 def is_carried(item: exp.Expr) -> bool:
     """Return True if an item shows a column as it is, cast or rounded."""
-    return isinstance(_strip(item), exp.Column)
+    return isinstance(_find_carried_expression(item), exp.Column)
 
 
-def _strip(item: exp.Expr) -> exp.Expr:
+def _find_carried_expression(item: exp.Expr) -> exp.Expr:
     while isinstance(item, _CARRIES):
         item = item.this
     return item

@@ -33,7 +33,7 @@ def compare_constants(left: Constant, operator: str, right: Constant, node: exp.
         raise refuse_constant(
             node, "these two constants cannot be compared", hint="Compare two constants of one type: 1 = 1."
         )
-    first, second = _convert_alike(left, right, node), _convert_alike(right, left, node)
+    first, second = _convert_to_common_type(left, right, node), _convert_to_common_type(right, left, node)
     ordered = isinstance(first, Fraction | date)
     if type(first) is not type(second) or not (ordered or operator in ("=", "<>")):
         raise refuse_constant(
@@ -42,7 +42,7 @@ def compare_constants(left: Constant, operator: str, right: Constant, node: exp.
     return COMPARISONS[operator](first, second)
 
 
-def _convert_alike(value: Constant, other: Constant, node: exp.Expr) -> object:
+def _convert_to_common_type(value: Constant, other: Constant, node: exp.Expr) -> object:
     """Return a constant as a value that Python compares.
 
     A quoted text gets the type of the other; times are timestamps.

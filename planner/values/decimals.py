@@ -29,7 +29,7 @@ def convert_to_exact_decimal(value: Fraction) -> Decimal | None:
     return Decimal(f"{digits}E-{scale}") if scale else Decimal(digits)
 
 
-def round_up(value: Fraction) -> Fraction:
+def round_up_to_two_digits(value: Fraction) -> Fraction:
     """Return the number rounded up to two significant digits."""
     if not value:
         return value

@@ -7,7 +7,14 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.parser.tree import contains_type, find_position, read_name, strip_parentheses, write_node, write_short
+from planner.parser.tree import (
+    contains_type,
+    find_position,
+    read_name,
+    strip_parentheses,
+    write_node,
+    write_short,
+)
 from planner.values import functions as constant_calls
 from planner.values.constant import (
     Constant,
@@ -140,11 +147,11 @@ def _fold_coalesce(parts: tuple[exp.Expr, ...], given: ConstantContext) -> Const
         try:
             values.append(fold_constant(part, given))
         except NotConstant:
-            found = _choose_first(values)
+            found = _choose_first_not_null(values)
             if found is None or isinstance(found, Number):
                 raise
             return found
-    return _choose_first(values)
+    return _choose_first_not_null(values)
 
 
 def _fold_literal(node: exp.Expr) -> Constant:
@@ -208,7 +215,7 @@ def convert_parameter(value: ParameterValue | None, node: exp.Expr, given: Const
             return value
 
 
-def _choose_first(values: list[Constant]) -> Constant:
+def _choose_first_not_null(values: list[Constant]) -> Constant:
     """Return the first value that is not NULL. Numbers get their common type."""
     whole = all(isinstance(value, Number) and value.is_integral for value in values if value is not None)
     first = next((value for value in values if value is not None), None)

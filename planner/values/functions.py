@@ -89,17 +89,17 @@ def parse_by_pattern(value: Constant, pattern: str | None, node: exp.Expr) -> da
     text = get_text(value)
     found = _PATTERNS[pattern].match(text) if text is not None and pattern in _PATTERNS else None
     if found is None:
-        raise _refuse_unread(node)
+        raise _refuse_unread_function(node)
     parts = list(found.groups())
     microseconds = parts.pop().ljust(6, "0") if len(parts) == 7 else "0"
     try:
         year, month, day, hour, minute, second = [*map(int, parts), 0, 0, 0][:6]
         return datetime(year, month, day, hour, minute, second) + timedelta(microseconds=int(microseconds))
     except ValueError:
-        raise _refuse_unread(node) from None
+        raise _refuse_unread_function(node) from None
 
 
-def _refuse_unread(node: exp.Expr) -> Exception:
+def _refuse_unread_function(node: exp.Expr) -> Exception:
     return refuse_constant(
         node,
         f"{write_short(node.this)} is not read with this pattern",

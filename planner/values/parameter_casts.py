@@ -72,10 +72,10 @@ def read_parameter_cast(node: exp.Expr) -> ParameterCast | None:
 
 def find_parameter_casts(trees: Iterable[exp.Expr]) -> tuple[ParameterCast, ...]:
     """Return each chain of casts over a parameter once, without the shorter chains inside it."""
-    return tuple(dict.fromkeys(_find_outermost(trees)))
+    return tuple(dict.fromkeys(_find_outermost_casts(trees)))
 
 
-def _find_outermost(trees: Iterable[exp.Expr]) -> Iterator[ParameterCast]:
+def _find_outermost_casts(trees: Iterable[exp.Expr]) -> Iterator[ParameterCast]:
     for tree in trees:
         waiting = [tree]
         while waiting:

@@ -59,7 +59,7 @@ def write_plain_expression(written: str) -> str | None:
     return re.sub(r"\\(.)", r"[\1]", made).replace("(", "(?:").replace("[(?:]", "[(]")
 
 
-def convert_similar(written: str) -> tuple[str, ...] | None:
+def convert_similar_pattern(written: str) -> tuple[str, ...] | None:
     """Return LIKE patterns that together match the same texts as a SIMILAR TO pattern. Return None if none do."""
     alternatives = _split(written)
     if alternatives is None:

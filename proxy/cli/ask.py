@@ -14,11 +14,11 @@ from proxy.cli.common import (
     check_new_file,
     check_page,
     make_unwritable_error,
-    print_drawn,
     print_json,
-    print_left_out,
+    print_left_out_tables,
+    print_picture,
     print_refusals,
-    print_rich,
+    print_renderable,
     show_work,
     write_html,
     write_svg,
@@ -75,7 +75,7 @@ def query(
             print_json(told)
             return
         if drawn:
-            print_drawn(partial(draw_answer, answer, most_rows=rows))
+            print_picture(partial(draw_answer, answer, most_rows=rows))
         else:
             columns = answer.columns if labels is None else keys.columns
             print(*write_psql_table(columns, [[text or "" for text in key] for key in keys.keys]), sep="\n")
@@ -121,7 +121,7 @@ def explain(
     from proxy.pipeline.answering import explain_as_document, explain_question
 
     with print_refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
-        print_left_out(service)
+        print_left_out_tables(service)
         asked = _make_asked(service, sql, given, analyst)
         drawn = build_trees(pipeline.plan_asked_question(service, asked)) if tree or svg else ()
         if svg is not None:
@@ -133,7 +133,7 @@ def explain(
         elif tree:
             from proxy.report.terminal import make_formula_trees
 
-            print_rich(*make_formula_trees(drawn))
+            print_renderable(*make_formula_trees(drawn))
         else:
             print("\n".join(explain_question(service, asked, form="verbose" if verbose else "text")))
             print(_describe_question_id(service, asked))
@@ -233,7 +233,7 @@ def plan(
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{file} cannot be read ({error})", param_hint="FILE") from None
     with print_refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
-        print_left_out(service)
+        print_left_out_tables(service)
         listed = read_list(sql, service.catalog, analyst=service.find_analyst(analyst), given={})
         with show_work("planning"):
             planned = plan_list(service, listed, most_nano=None if max_epsilon is None else int(max_epsilon * NANO))

@@ -30,7 +30,7 @@ from proxy.cli.common import (
     print_json,
     print_refusals,
     read_reason,
-    read_typed,
+    read_typed_flag,
     show_work,
     write_html,
 )
@@ -362,13 +362,13 @@ def bounds(
         keys=tuple(split_keys(one) for one in keys or ()),
         totals=tuple(total or ()),
         columns=tuple(column or ()),
-        epsilon=read_typed(read_epsilon, epsilon, "--epsilon"),
-        cut=read_typed(read_share, cut, "--cut"),
+        epsilon=read_typed_flag(read_epsilon, epsilon, "--epsilon"),
+        cut=read_typed_flag(read_share, cut, "--cut"),
         units=units,
         most=_parse_most_values(most or ()),
         why=read_reason(why) if why is not None else "",
     )
-    _check_named_once(asked)
+    _check_bounds_named_once(asked)
     if asked.totals and not asked.keys:
         raise typer.BadParameter("totals are those of one group: name the grouping columns", param_hint="--keys")
     with print_refusals(as_json=as_json):
@@ -413,7 +413,7 @@ def _find_bounds(policy: Path, asked: BoundsRequest, *, yes: bool, html: Path | 
             print(*report.lines(), sep="\n")
 
 
-def _check_named_once(asked: BoundsRequest) -> None:
+def _check_bounds_named_once(asked: BoundsRequest) -> None:
     """Refuse a bound that is named twice, and an end of a range that no column has.
 
     Each named bound gets a share of the epsilon.
@@ -452,17 +452,17 @@ def _make_offer_document(planned: BoundsRelease) -> dict[str, Any]:
 
 
 def _parse_most_values(texts: Sequence[str]) -> dict[str, Decimal]:
-    found = dict(map(_parse_most, texts))
+    found = dict(map(_parse_largest_value, texts))
     if len(found) < len(texts):
         raise typer.BadParameter("say how large a column can be once", param_hint="--most")
     return found
 
 
-def _parse_most(text: str) -> tuple[str, Decimal]:
+def _parse_largest_value(text: str) -> tuple[str, Decimal]:
     name, _, number = text.rpartition("=")
     if not name.strip():
         raise typer.BadParameter(f"say COLUMN=NUMBER, such as {_write_example(text)}", param_hint="--most")
-    value = read_typed(read_number, number, "--most")
+    value = read_typed_flag(read_number, number, "--most")
     if value <= 0:
         raise typer.BadParameter("COLUMN=NUMBER, more than 0", param_hint="--most")
     return name.strip(), value

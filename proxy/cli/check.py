@@ -23,7 +23,7 @@ from planner.policy.rules.unit_paths import find_unproved_paths
 from planner.policy.sections import ServerLimitsSection
 from proxy.open_policy.accounts import separates_analysts
 from proxy.open_policy.broken_tables import BrokenTable, PartlyPinnedSource
-from proxy.open_policy.known_ledger import accept_ledger, can_be_new, find_lost, find_witness
+from proxy.open_policy.known_ledger import accept_ledger, can_be_new, describe_lost_events, find_witness
 from proxy.open_policy.moved_data import pin_states
 from proxy.open_policy.pins import PinChange, Pinning, find_pins_path, pin, read_source_schema, write_pins
 from proxy.open_policy.pins import refresh as declare_new
@@ -131,7 +131,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         open_ledger(policy, is_trusted=confirm, can_create=create) as ledger,
         closing(open_policy_source(policy)) as source,
     ):
-        lost = find_lost(policy, ledger) if confirm else None
+        lost = describe_lost_events(policy, ledger) if confirm else None
         with source.hold_open():
             known = PartlyPinnedSource(source, policy)
             policy = known.leave_out(policy)

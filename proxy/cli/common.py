@@ -120,7 +120,7 @@ def show_progress(what: str, *, total: int, asked: bool) -> Iterator[Callable[[s
         yield lambda part: bar.update(task, advance=1, description=f"{what}, done: {part}")
 
 
-def read_typed(read: Callable[[str], _Read], text: str, flag: str) -> _Read:
+def read_typed_flag(read: Callable[[str], _Read], text: str, flag: str) -> _Read:
     """Return the parsed text of a flag. Raise `typer.BadParameter` if `read` raises ValueError."""
     try:
         return read(text)
@@ -212,7 +212,7 @@ def make_unwritable_error(path: Path, error: OSError, *, hint: str) -> typer.Bad
     return typer.BadParameter(f"{path} cannot be written ({error.strerror})", param_hint=hint)
 
 
-def print_left_out(service: "Service") -> None:
+def print_left_out_tables(service: "Service") -> None:
     """Print on standard error the policy's tables that a read-only service leaves out."""
     catalog = service.catalog
     known = {one.name for one in catalog.tables} | {one.name for one in catalog.public_tables}
@@ -226,7 +226,7 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def print_rich(*shown: "RenderableType") -> None:
+def print_renderable(*shown: "RenderableType") -> None:
     """Print for a terminal, or in wide lines if the output goes elsewhere."""
     _make_console().print(*shown, sep="\n")
 
@@ -242,7 +242,7 @@ def print_heat_maps(maps: "Sequence[HeatMap]", *, most_rows: int) -> None:
     console.print(*print_maps(maps, width=console.width, most_rows=most_rows), sep="\n")
 
 
-def print_drawn(draw: "Callable[[int], Iterator[RenderableType]]") -> None:
+def print_picture(draw: "Callable[[int], Iterator[RenderableType]]") -> None:
     """Print a picture, drawn for the width of the terminal in characters."""
     console = _make_console()
     console.print(*draw(console.width), sep="\n")

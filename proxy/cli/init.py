@@ -96,7 +96,7 @@ def write_starter_policy(
     Raises KH002 for an invalid `refresh`.
     """
     safe = _TOKEN.sub("", _PASSWORD.sub(r"\1:${KEYHOLE_SOURCE_PASSWORD}@", url))
-    parts = [_write_head(safe, spark, unit or Unit.PERSON, purpose)]
+    parts = [_write_policy_head(safe, spark, unit or Unit.PERSON, purpose)]
     names: dict[str, str] = {}
     for named in sorted(schema):
         names[named] = _find_free_name(_simplify_name(named), set(names.values()))
@@ -122,7 +122,7 @@ def _read_tables(
     return found
 
 
-def _write_head(url: str, spark: Sequence[str], unit: Unit, purpose: Purpose) -> str:
+def _write_policy_head(url: str, spark: Sequence[str], unit: Unit, purpose: Purpose) -> str:
     chosen = choose_preset(unit, purpose)
     told = f"with a person in {GROUPS} groups of an answer" if unit is Unit.PERSON else "where each is in one group"
     caps = [

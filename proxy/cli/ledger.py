@@ -33,7 +33,7 @@ from proxy.cli.common import (
 )
 from proxy.open_policy.service import find_ledger_url
 from proxy.open_policy.service_refusals import report_unopened_ledger, report_unreadable_ledger
-from proxy.owner.verification import read_kept, verify_ledger
+from proxy.owner.verification import parse_kept_event, verify_ledger
 from proxy.report import ledger_files
 from proxy.report.ledger_tables import (
     SHORT_ID,
@@ -109,14 +109,14 @@ def show(
 ) -> None:
     """Show a question in full, with the losses of its groups. A question's id shows every time it was asked."""
     with print_refusals(as_json=as_json), open_owner_ledger(policy) as ledger:
-        questions = _find_asked(ledger, identity)
+        questions = _find_asked_questions(ledger, identity)
     if as_json:
         print_json([make_document(question) | {"losses": make_losses_document(question)} for question in questions])
         return
     print("\n\n".join("\n".join(show_question(question)) for question in questions))
 
 
-def _find_asked(ledger: Ledger, identity: str) -> tuple[AskedQuestion, ...]:
+def _find_asked_questions(ledger: Ledger, identity: str) -> tuple[AskedQuestion, ...]:
     given = identity.strip().lower()
     found = ledger.find_questions(given) if given else ()
     about = {question.charge.question for question in found}
@@ -140,7 +140,7 @@ def verify(
 ) -> None:
     """Check database, chain, stored answers and balances. The first fault ends with status 1."""
     with print_refusals(as_json=as_json), open_owner_ledger(policy, trust=True) as ledger:
-        kept = None if expect is None else read_kept(expect)
+        kept = None if expect is None else parse_kept_event(expect)
         with show_work("reading the ledger again"):
             found = verify_ledger(ledger, kept=kept)
         ledger.check_witness()

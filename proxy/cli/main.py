@@ -23,9 +23,9 @@ from proxy.cli.common import (
     Progress,
     print_heat_maps,
     print_json,
-    print_left_out,
+    print_left_out_tables,
     print_refusals,
-    print_rich,
+    print_renderable,
     show_progress,
     show_work,
     write_svg,
@@ -140,8 +140,8 @@ def budget(
         elif heat:
             print_heat_maps(maps, most_rows=rows)
         else:
-            print_rich(*shown)
-        print_left_out(service)
+            print_renderable(*shown)
+        print_left_out_tables(service)
 
 
 def init(
@@ -335,11 +335,13 @@ def play(
         print(f"the playground is at {address}; end it with Ctrl-C", flush=True)
 
     with print_refusals(as_json=False):
-        own = _read_own(policy, table=table, place=place, time=time)
+        own = _read_own_streams(policy, table=table, place=place, time=time)
         serve_playground(port=port, scores=scores, report_address=tell, own=own)
 
 
-def _read_own(policy: Path | None, *, table: str | None, place: str | None, time: str | None) -> "OwnStreams | None":
+def _read_own_streams(
+    policy: Path | None, *, table: str | None, place: str | None, time: str | None
+) -> "OwnStreams | None":
     """Return the table that the owner wants to see, if any. Raise Mistyped if only some of its options are given."""
     said = {"policy": policy, "table": table, "place": place, "time": time}
     missing = [f"--{name}" for name, value in said.items() if value is None]

@@ -23,7 +23,7 @@ from planner.explain.document import explain_json
 from planner.explain.expected_bounding import ASSUMPTIONS, SPREAD_ASSUMPTIONS, ExpectedClipping, list_expected_clipping
 from planner.explain.guarantee import write_guarantee
 from planner.explain.literal_table import write_cost_lines, write_formula_lines, write_noise_lines
-from planner.explain.rounded_numbers import write_at_most, write_percent
+from planner.explain.rounded_numbers import write_ceiling, write_percent
 from planner.plan import build as planning
 from planner.plan.affordable_settings import CostLimit
 from planner.policy.file import Policy
@@ -154,7 +154,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
         SizeNeeded: a grouping column has no domain in the policy and `sizes.keys` is None.
         KeyholeError: as for the question itself, and KH001 to KH005, KH010 for the policy.
     """
-    policy, pins = read_alone(policy_path)
+    policy, pins = read_policy_and_pins(policy_path)
     stood_in = simulate_catalog(policy, sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
     dialect = choose_dialect(policy.source)
@@ -166,7 +166,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     return _compare_with_caps(plan, stood_in, asked, sizes)
 
 
-def read_alone(policy_path: Path) -> tuple[Policy, Pins]:
+def read_policy_and_pins(policy_path: Path) -> tuple[Policy, Pins]:
     """Return a policy, and its pins if there are any. Secrets may be missing. Raise KH001 to KH010."""
     policy = Policy.load(policy_path, environment=_StandInEnvironment(os.environ))
     return policy, _read_pins(policy)
@@ -247,7 +247,7 @@ def _list_caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int
         yield "epsilon_per_table", caps.per_table_nano // max(adding, in_cell)
 
 
-def _list_caps_of_one(caps: Limits, own: int | None, plan: Plan) -> Iterator[tuple[str, int]]:
+def _list_question_caps(caps: Limits, own: int | None, plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield every cap on one question alone. `own` is the cap in its settings."""
     if own is not None:
         yield "max_epsilon", own // count_losses_in_cell(plan)
@@ -261,14 +261,14 @@ def _find_least_cap(caps: Limits, own: int | None, adding: int, plan: Plan, ques
         by_curve = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta).find_largest_by_curve(adding * questions)
         by_scope["epsilon_per_unit"] = max(by_scope["epsilon_per_unit"], by_curve)
     shared = min(by_scope.values())
-    return min([shared, *(cap for _, cap in _list_caps_of_one(caps, own, plan))])
+    return min([shared, *(cap for _, cap in _list_question_caps(caps, own, plan))])
 
 
 def _count_fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tuple[int | None, str]:
     cost = convert_to_nano(plan.worst_case_epsilon)
     if cost == 0:
         return None, ""
-    scope, least = min(_list_caps_of_one(caps, own, plan), key=lambda cap: cap[1], default=("", cost))
+    scope, least = min(_list_question_caps(caps, own, plan), key=lambda cap: cap[1], default=("", cost))
     if cost > least:
         return 0, scope
     counts = {scope: least // cost for scope, least in _list_caps(caps, adding, plan)}
@@ -302,8 +302,8 @@ def _write_lines(made: Simulation) -> Iterator[str]:
         return
     groups = made.groups_of_one_unit
     yield (
-        f"  One question: at most {write_at_most(plan.worst_case_epsilon)} epsilon per group, at most "
-        f"{write_at_most(made.epsilon_per_unit)} per {unit}, which is in at most {groups} "
+        f"  One question: at most {write_ceiling(plan.worst_case_epsilon)} epsilon per group, at most "
+        f"{write_ceiling(made.epsilon_per_unit)} per {unit}, which is in at most {groups} "
         f"group{'' if groups == 1 else 's'}"
     )
     yield from _describe_fit(made)
@@ -324,7 +324,7 @@ def _describe_fit(made: Simulation) -> Iterator[str]:
         far = list_expected_losses(made.plan)[-1:]
         if far and made.scope == "epsilon_per_predicate":
             yield (
-                f"  A group {far[0][0]} tolerances short of its thresholds loses about {write_at_most(far[0][1])} "
+                f"  A group {far[0][0]} tolerances short of its thresholds loses about {write_ceiling(far[0][1])} "
                 "each time"
             )
     for one in made.affordable:
@@ -344,14 +344,14 @@ def _describe_cuts(made: Simulation, unit: str) -> Iterator[str]:
         cut = ", ".join(f"{_write_range(one)} of {one.name}" for one in made.cuts)
         yield f"  Bounding cuts about {cut}, if a {unit} has {made.mean_rows:,.1f} rows on average and"
         yield from (f"    - {assumption}" for assumption in _list_assumptions(made))
-    yield from _describe_left_out(made, unit)
+    yield from _describe_left_out_groups(made, unit)
 
 
 def _list_assumptions(made: Simulation) -> tuple[str, ...]:
     return ASSUMPTIONS if made.sizes.groups is None else SPREAD_ASSUMPTIONS
 
 
-def _describe_left_out(made: Simulation, unit: str) -> Iterator[str]:
+def _describe_left_out_groups(made: Simulation, unit: str) -> Iterator[str]:
     """Yield lines about the groups of a unit that no answer counts, if it is in more than the bound allows."""
     counted, within_reach = (
         made.groups_of_one_unit,

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.catalog.fault import suggest_nearest
+from planner.catalog.fault import suggest_nearest_name
 from planner.errors import KeyholeError
-from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
+from planner.explain.rounded_numbers import spell_number, write_ceiling, write_percent
 from planner.monitors.affordable import find_exceeded_cap, find_fitting
 from planner.monitors.build import plan_monitor
 from planner.monitors.chances import Course, Courses, list_courses
 from planner.monitors.explain import explain_monitor, make_monitor_json
 from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.simulated_catalog import simulate_catalog
-from proxy.cli.simulate import Sizes, read_alone
+from proxy.cli.simulate import Sizes, read_policy_and_pins
 from proxy.sources.open import choose_dialect
 
 
@@ -84,11 +84,11 @@ def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSi
         KeyholeError: as planning a monitor, KH002 for a monitor's name that the policy lacks, and KH001 to KH010 and
             KH601, KH603 for the policy.
     """
-    policy, pins = read_alone(policy_path)
+    policy, pins = read_policy_and_pins(policy_path)
     section = policy.monitors.get(name)
     if section is None:
         raise KeyholeError(
-            "KH002", f"{policy_path.name} has no monitor {name}", hint=suggest_nearest(name, policy.monitors)
+            "KH002", f"{policy_path.name} has no monitor {name}", hint=suggest_nearest_name(name, policy.monitors)
         )
     stood_in = simulate_catalog(policy, section.sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
@@ -154,19 +154,19 @@ def _describe_courses(made: Courses) -> Iterator[str]:
         assert far is not None
         what = "The alarm on all of it" if made.watches_whole else "An alarm"
         yield (
-            f"    {what} costs {write_at_most(made.epsilon)}; rough alarms before sharp ones (progressive = true) "
+            f"    {what} costs {write_ceiling(made.epsilon)}; rough alarms before sharp ones (progressive = true) "
             "reserve "
-            f"{write_at_most(made.ladder_epsilon)} and cost a group far below the threshold about {write_at_most(far)}"
+            f"{write_ceiling(made.ladder_epsilon)} and cost a group far below the threshold about {write_ceiling(far)}"
         )
 
 
 def _write_course(course: Course) -> tuple[str, ...]:
     never = "-"
     return (
-        write_plain(course.value),
+        spell_number(course.value),
         never if course.crossing_look is None else f"look {course.crossing_look:,}",
         never if course.at_crossing is None else write_percent(course.at_crossing, places=2),
         write_percent(course.by_close, places=2),
         never if course.mean_delay is None else f"{course.mean_delay:.2f} looks",
-        never if course.ladder_epsilon is None else f"epsilon {write_at_most(course.ladder_epsilon)}",
+        never if course.ladder_epsilon is None else f"epsilon {write_ceiling(course.ladder_epsilon)}",
     )

@@ -8,7 +8,7 @@ from typing import Any
 from accountant.charges import NANO
 from accountant.errors import BalanceScope
 from planner.catalog.tolerance import quote_literal
-from planner.explain.rounded_numbers import write_at_least, write_at_most, write_plain
+from planner.explain.rounded_numbers import spell_number, write_ceiling, write_floor
 from proxy.dashboard.question_list import ListedQuestion
 from proxy.dashboard.tolerance_split import FACTORS, PlannedList
 from proxy.open_policy.service import Service
@@ -189,7 +189,7 @@ def _describe_shortage(quote: Quote) -> str:
     short = quote.short_balance
     assert short is not None, "asked where a balance is short"
     what = "--max-epsilon" if quote.is_list_budget else _SCOPES[short.scope]
-    needed, left = write_at_most(short.needed_nano / NANO), write_at_least(short.left_nano / NANO)
+    needed, left = write_ceiling(short.needed_nano / NANO), write_floor(short.left_nano / NANO)
     return f"{what} does not cover it: {needed} epsilon needed, {left} left"
 
 
@@ -198,11 +198,14 @@ def _describe_sum(rehearsed: RehearsedList, *, most_nano: int | None) -> Iterato
     unit = f", one unit {_write_epsilon(together.unit_epsilon_nano)}" if together.unit_epsilon_nano else ""
     yield f"Together those that fit cost one group at most {_write_epsilon(together.epsilon_nano)} epsilon{unit}."
     left = [
-        f"{_write_left(one.left_nano)} of {_write_left(one.cap_nano)} ({_SCOPES[one.scope]})"
+        f"{_write_rest(one.left_nano)} of {_write_rest(one.cap_nano)} ({_SCOPES[one.scope]})"
         for one in rehearsed.balances_left
     ]
     if most_nano is not None:
-        left.insert(0, f"{_write_left(most_nano - together.epsilon_nano)} of {_write_left(most_nano)} (--max-epsilon)")
+        left.insert(
+            0,
+            f"{_write_rest(most_nano - together.epsilon_nano)} of {_write_rest(most_nano)} (--max-epsilon)",
+        )
     if left:
         yield f"Left then, of the groups asked about: {', '.join(left)}."
 
@@ -250,8 +253,8 @@ def _describe_unit(quote: Quote) -> str:
 
 
 def _write_epsilon(nano: int) -> str:
-    return write_at_most(nano / NANO)
+    return write_ceiling(nano / NANO)
 
 
-def _write_left(nano: int) -> str:
-    return write_plain(Decimal(write_at_least(max(0, nano) / NANO)))
+def _write_rest(nano: int) -> str:
+    return spell_number(Decimal(write_floor(max(0, nano) / NANO)))

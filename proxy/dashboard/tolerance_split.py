@@ -243,7 +243,7 @@ class _ListTrial:
             return None
 
         def find_factors(price: float) -> dict[int, Decimal]:
-            return {statement: _round_up(max(1.0, cost / price)) for statement, cost in costs.items()}
+            return {statement: _round_factor_up(max(1.0, cost / price)) for statement, cost in costs.items()}
 
         low, high = log(min(known) / float(FACTORS[-1])), log(max(known))
         found: dict[int, Decimal] | None = None
@@ -313,7 +313,7 @@ class _ListTrial:
 
     def _plan_with_tolerance(self, one: ListedQuestion, tolerance: str | None) -> Question:
         self._check_time()
-        return _plan_exactly(self._service, one, tolerance)
+        return _plan_with_tolerance(self._service, one, tolerance)
 
     def _check_time(self) -> None:
         """Raise KH430 if planning has taken too long. Call this before each slow step."""
@@ -348,7 +348,7 @@ class _ListTrial:
         return asked, made
 
 
-def _plan_exactly(service: Service, one: ListedQuestion, tolerance: str | None) -> Question:
+def _plan_with_tolerance(service: Service, one: ListedQuestion, tolerance: str | None) -> Question:
     """Plan a question as a session asks it, with another tolerance if `tolerance` is given."""
     if one.asked is None:
         assert one.refusal is not None, "what is not asked is refused"
@@ -368,7 +368,7 @@ def _multiply_tolerances(one: ListedQuestion, service: Service, factor: Decimal)
     return widen_tolerances(one.asked.read_accuracy(service.catalog).tolerance, factor)
 
 
-def _round_up(factor: float) -> Decimal:
+def _round_factor_up(factor: float) -> Decimal:
     return next((known for known in FACTORS[_WISH:] if float(known) >= factor), FACTORS[-1])
 
 

@@ -66,7 +66,7 @@ class SiblingWorkers:
         async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_HANDED_OVER_S):
-                    sent = await _read_all(reader)
+                    sent = await _read_until_end(reader)
                     if 4 < len(sent) <= _MOST_BYTES:
                         await cancel(Cancel(process=int.from_bytes(sent[:4]), secret=sent[4:]))
             writer.close()
@@ -77,7 +77,7 @@ class SiblingWorkers:
             yield
 
 
-async def _read_all(reader: asyncio.StreamReader) -> bytes:
+async def _read_until_end(reader: asyncio.StreamReader) -> bytes:
     found = b""
     while len(found) <= _MOST_BYTES and (more := await reader.read(_MOST_BYTES)):
         found += more

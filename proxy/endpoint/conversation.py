@@ -41,7 +41,7 @@ async def _handle_statements(stream: ClientStream, session: Session, relay: Shad
         if number % _AT_A_TIME == 0:
             await asyncio.sleep(0)
         await relay.keep_pace()
-        received = stream.connection.next_message() or await _read_next(stream)
+        received = stream.connection.next_message() or await _read_next_message(stream)
         if received is None or isinstance(received.message, Terminate):
             break
         relay.gathers = stream.connection.has_more
@@ -53,7 +53,7 @@ async def _handle_statements(stream: ClientStream, session: Session, relay: Shad
     await stream.wait_until_sent()
 
 
-async def _read_next(stream: ClientStream) -> ReceivedMessage | None:
+async def _read_next_message(stream: ClientStream) -> ReceivedMessage | None:
     """Return the client's next message; None if no more comes."""
     try:
         return await stream.read_message()

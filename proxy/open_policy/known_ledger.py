@@ -39,7 +39,7 @@ def is_foreign(policy: Policy, ledger: Ledger) -> bool:
     return bool(pinned) and not ledger.exposures.knows_any_relation(pinned)
 
 
-def find_lost(policy: Policy, ledger: Ledger) -> str | None:
+def describe_lost_events(policy: Policy, ledger: Ledger) -> str | None:
     """Return in words what the ledger lacks, compared with its witness and the pins, or None.
 
     The ledger was opened with `is_trusted=True`. Raise KH009 if the witness cannot be read.

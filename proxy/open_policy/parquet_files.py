@@ -55,7 +55,7 @@ def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]
     pattern = str(policy.directory / (policy.tables[name].relation or name))
     files = [str(file) for (file,) in source.read_for_owner(relation, f"FROM glob({quote_text(pattern)}) ORDER BY ALL")]
     if name in policy.private_tables:
-        yield from _find_fallible(relation, pattern, list_exposed_names(policy, name), source)
+        yield from _find_fallible_columns(relation, pattern, list_exposed_names(policy, name), source)
     if len(files) < 2:
         return
     together = _read_types(relation, f"SELECT * FROM {relation}", source)
@@ -72,7 +72,7 @@ def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]
                 yield Fault("KH014", f"{problem} of them together, which would change its values", hint=hint)
 
 
-def _find_fallible(relation: str, pattern: str, exposed: Container[str], source: _Reading) -> Iterator[Fault]:
+def _find_fallible_columns(relation: str, pattern: str, exposed: Container[str], source: _Reading) -> Iterator[Fault]:
     """Yield a fault for each column in a storage form that DuckDB converts, since some values would make it fail."""
     told = source.read_for_owner(
         relation,
@@ -91,13 +91,13 @@ def _list_columns(nodes: Iterator[Sequence[object]]) -> Iterator[tuple[str, str 
     """Yield a file's columns, each with its storage form if DuckDB may fail on a value, and otherwise with None."""
     next(nodes)  # all of them
     for _, name, parts, *stored in nodes:
-        yield str(name), _describe_fallible(*stored)
+        yield str(name), _describe_fallible_type(*stored)
         left = int(str(parts))
         while left:  # what it is made of
             left += int(str(next(nodes)[2])) - 1
 
 
-def _describe_fallible(kind: object, length: object, digits: object, meaning: object) -> str | None:
+def _describe_fallible_type(kind: object, length: object, digits: object, meaning: object) -> str | None:
     if re.search(r"TIMESTAMP_MILLIS|TimestampType.*MILLIS=Milli", str(meaning)):
         return "a timestamp in milliseconds"
     if "DECIMAL" not in str(meaning).upper():

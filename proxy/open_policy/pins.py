@@ -31,7 +31,7 @@ from proxy.open_policy.csv_files import check_pinned_files, pin_files
 from proxy.open_policy.parquet_files import check_parquet_files
 from proxy.open_policy.policy_relations import (
     Identities,
-    check_pinned,
+    check_pinned_relations,
     check_pinned_types,
     find_exposed_types,
     identify_tables,
@@ -105,7 +105,7 @@ def read_pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
     pins = read_pins(find_pins_path(policy))
     with source.hold_open():
         identities = identify_tables(policy, source)
-        check_pinned(policy, identities, pins)
+        check_pinned_relations(policy, identities, pins)
         check_pinned_files(policy, pins)
         check_parquet_files(policy, source)
         schema = read_source_schema(policy, source, pins)
@@ -354,7 +354,7 @@ def _write_private_pins(path: Path, pins: Pins) -> None:
     if at is None:
         write_pins(path, replace(pins, tables=read_pins(path).tables))
     else:
-        _replace_file(path, (content[:at], *(part.encode() for part in _write_others(pins))))
+        _replace_file(path, (content[:at], *(part.encode() for part in _write_other_pins(pins))))
 
 
 def _replace_file(path: Path, parts: Iterable[bytes]) -> None:
@@ -385,15 +385,15 @@ def _write(pins: Pins) -> Iterator[str]:
             ahead = ","
         yield "\n   ]\n  }" if table.rows else "]\n  }"
     yield "\n }" if pins.tables else "}"
-    yield from _write_others(pins)
+    yield from _write_other_pins(pins)
 
 
-def _write_others(pins: Pins) -> Iterator[str]:
-    others = json.dumps(_encode_others(pins), indent=1, ensure_ascii=False)
+def _write_other_pins(pins: Pins) -> Iterator[str]:
+    others = json.dumps(_encode_other_pins(pins), indent=1, ensure_ascii=False)
     yield f",{others.removeprefix('{')}\n"
 
 
-def _encode_others(pins: Pins) -> dict[str, object]:
+def _encode_other_pins(pins: Pins) -> dict[str, object]:
     domains: dict[str, dict[str, object]] = {}
     for domain in pins.domains:
         domains.setdefault(domain.table, {})[domain.column] = {"count": domain.count, "digest": domain.digest}

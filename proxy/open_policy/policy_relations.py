@@ -41,7 +41,7 @@ def identify_tables(policy: Policy, source: RelationSource) -> Identities:
     return identities
 
 
-def check_pinned(policy: Policy, identities: Identities, pins: Pins) -> None:
+def check_pinned_relations(policy: Policy, identities: Identities, pins: Pins) -> None:
     """Raise KH007 unless every private table is the relation that was pinned."""
     for name in policy.private_tables:
         pinned = pins.get_relation(name)

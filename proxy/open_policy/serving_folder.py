@@ -80,12 +80,12 @@ def wait_for_processes(folder: Path, *, pins: str, seconds: float) -> Followers:
         said = list(_read_living(folder))
         following = [one for one in said if one.get("pins") == pins]
         if len(following) == len(said) or time.monotonic() >= until:
-            unread = sorted({str(table) for one in following for table in _list_unread(one)})
+            unread = sorted({str(table) for one in following for table in _list_unread_tables(one)})
             return Followers(len(following), len(said) - len(following), tuple(unread))
         time.sleep(_LOOK_S)
 
 
-def _list_unread(said: dict[str, object]) -> list[object]:
+def _list_unread_tables(said: dict[str, object]) -> list[object]:
     unread = said.get("unread")
     return unread if isinstance(unread, list) else []
 

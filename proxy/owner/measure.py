@@ -289,19 +289,22 @@ def _measure_table(table: Table, source: Source, tables: Sequence[Table]) -> Tab
         unit=table.unit,
         rows=int(rows),
         rows_without_unit=int(rows) - int(with_unit),
-        outside=tuple(one for one in (_find_outside(key, reading, source) for key in keys) if one.rows),
+        outside=tuple(one for one in (_find_outside_values(key, reading, source) for key in keys) if one.rows),
         clipped=tuple(
             two for two in (_measure_clipping(one, reading, source) for one in measures) if two.below + two.above
         ),
         groupings=()
         if table.is_row_unit
-        else (*measure_groupings(table, _list_key_sets(table, keys), source), *_measure_computed(table, source)),
+        else (
+            *measure_groupings(table, _list_key_sets(table, keys), source),
+            *_measure_computed_groupings(table, source),
+        ),
         joins=tuple(_measure_join(table, others, reading, source) for others in _list_joins(table, tables)),
-        unconverted=tuple(_count_unread(table, reading, source)),
+        unconverted=tuple(_count_unread_values(table, reading, source)),
     )
 
 
-def _count_unread(table: Table, reading: LeftOutRows, source: Source) -> Iterator[UnconvertedValues]:
+def _count_unread_values(table: Table, reading: LeftOutRows, source: Source) -> Iterator[UnconvertedValues]:
     columns, statement = reading.count_unread()
     for column, count in zip(columns, _read(source, table, statement)[0], strict=True):
         if int(count):
@@ -344,7 +347,7 @@ def measure_groupings(
     return tuple(_measure_bounding(keys, source, table) for keys in key_sets)
 
 
-def _measure_computed(table: Table, source: Source) -> Iterator[GroupingLeftOut]:
+def _measure_computed_groupings(table: Table, source: Source) -> Iterator[GroupingLeftOut]:
     """Measure the declared groupings by computed keys, if the policy alone defines their groups."""
     for grouping in table.groupings:
         if grouping.computed:
@@ -364,7 +367,7 @@ def _list_key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, .
     return list(by_names.values())
 
 
-def _find_outside(key: Column, reading: LeftOutRows, source: Source) -> OutsideDomain:
+def _find_outside_values(key: Column, reading: LeftOutRows, source: Source) -> OutsideDomain:
     found = _read(source, reading.table, reading.list_values_outside(key))
     listed = set(map(format_value, key.domain or ()))
     outside = [(value, int(count)) for value, count in found if value is None or value not in listed]

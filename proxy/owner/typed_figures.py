@@ -24,7 +24,7 @@ def read_number(text: str) -> Decimal:
     ValueError: 0,2 is not a number: write 0.2
     """
     typed = text.strip()
-    value = _read_plain(typed)
+    value = _read_plain_decimal(typed)
     if value is None:
         raise ValueError(f"{typed[:_MOST_CHARACTERS]} is not a number{_correct_number(typed)}")
     return value
@@ -52,7 +52,7 @@ def read_share(text: str) -> Fraction:
     """
     typed = text.strip()
     head, percent = typed.removesuffix("%").strip(), typed.endswith("%")
-    value = _read_plain(head)
+    value = _read_plain_decimal(head)
     if value is None:
         raise ValueError(f"{typed[:_MOST_CHARACTERS]} is not a share{_correct_share(head, is_percent=percent)}")
     share = Fraction(value) / (100 if percent else 1)
@@ -72,7 +72,7 @@ def find_shares(text: str) -> list[str]:
     return [one[1].replace(",", ".") + ("%" if one[2] else "") for one in found]
 
 
-def _read_plain(text: str) -> Decimal | None:
+def _read_plain_decimal(text: str) -> Decimal | None:
     try:
         value = Decimal(text) if len(text) <= _MOST_CHARACTERS else Decimal("NaN")
     except InvalidOperation:
@@ -84,16 +84,19 @@ def _correct_number(typed: str) -> str:
     """Return the corrected form of a mistyped number, as the end of a sentence. Return "" if there is none."""
     if _THOUSANDS.fullmatch(typed):
         return f": write {typed.replace(',', '')} without commas, or {typed.replace(',', '.', 1)} with a decimal point"
-    if typed.endswith("%") and (value := _read_plain(_write_point(typed.removesuffix("%").strip()))) is not None:
+    if (
+        typed.endswith("%")
+        and (value := _read_plain_decimal(_write_point(typed.removesuffix("%").strip()))) is not None
+    ):
         return f": write {(value / 100).normalize():f}"
     found = [one.group() for one in _DIGITS.finditer(typed)]
-    if len(found) == 1 and _read_plain(_write_point(found[0])) is not None:
+    if len(found) == 1 and _read_plain_decimal(_write_point(found[0])) is not None:
         return f": write {_write_point(found[0])}"
     return ": write one such as 0.5"
 
 
 def _correct_share(head: str, *, is_percent: bool) -> str:
-    value = _read_plain(_write_point(head))
+    value = _read_plain_decimal(_write_point(head))
     if value is None:
         return ": write one such as 5% or 0.05"
     return f": write {_write_point(head)}{'%' if is_percent or value >= 1 else ''}"

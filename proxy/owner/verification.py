@@ -55,7 +55,7 @@ class VerifiedLedger:
         }
 
 
-def read_kept(text: str) -> KeptEvent:
+def parse_kept_event(text: str) -> KeptEvent:
     """Parse an event's number and hash from the text of `VerifiedLedger.mark`. Raise `Mistyped` for any other text."""
     kept_hash, _, number = text.strip().partition(":")
     if len(kept_hash) != 64 or not (number.isascii() and number.isdecimal()):
@@ -67,12 +67,12 @@ def verify_ledger(ledger: Ledger, *, kept: KeptEvent | None) -> VerifiedLedger:
     """Verify the whole ledger. Raise `LedgerUnavailable` at the first fault, and KH009 if the kept event is missing."""
     ledger.verify_everything()
     if kept is not None:
-        _check_kept(ledger, kept)
+        _check_kept_event(ledger, kept)
     number, newest = ledger.owner.find_newest_event()
     return VerifiedLedger(number, newest, ledger.owner.list_impossible_checks(), kept)
 
 
-def _check_kept(ledger: Ledger, kept: KeptEvent) -> None:
+def _check_kept_event(ledger: Ledger, kept: KeptEvent) -> None:
     if kept.number == 0 or ledger.owner.has_event(kept.number, kept.hash):
         return
     newest, _ = ledger.owner.find_newest_event()

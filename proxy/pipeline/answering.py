@@ -366,7 +366,7 @@ def explain_question(service: Service, asked: Asked, *, form: ExplainFormat) -> 
 
 
 def _explain_plan(service: Service, asked: Asked, plan: Plan, *, form: ExplainFormat) -> tuple[str, ...]:
-    left, rules = _find_left(service, plan, asked), asked.question.rules
+    left, rules = _find_remaining_balance(service, plan, asked), asked.question.rules
     explain = explain_text if form == "verbose" else explain_briefly
     return (*explain(plan, left=left, rules=rules), *write_number_notices(asked.question.numbers))
 
@@ -385,10 +385,10 @@ def explain_as_document(service: Service, asked: Asked) -> dict[str, object]:
 
 def describe_plan(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
     """Return a planned question and its remaining budget as a JSON document."""
-    return explain_json(plan, left=_find_left(service, plan, asked), rules=asked.question.rules)
+    return explain_json(plan, left=_find_remaining_balance(service, plan, asked), rules=asked.question.rules)
 
 
-def _find_left(service: Service, plan: Plan, asked: Asked) -> QuestionBalance:
+def _find_remaining_balance(service: Service, plan: Plan, asked: Asked) -> QuestionBalance:
     claim = make_current_claim(service, plan, asked)
     left = affordable.find_question_balance(service, claim)
     return replace(

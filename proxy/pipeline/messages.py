@@ -156,7 +156,7 @@ class KeySet:
         `ranking`, the keys are in ranking order.
         """
         space = plan.question.keys
-        where, places = (np.flatnonzero(passed), ()) if ranking is None else _list_ranked(plan, passed, ranking)
+        where, places = (np.flatnonzero(passed), ()) if ranking is None else _list_ranked_keys(plan, passed, ranking)
         nulls = unknown or [np.zeros(passed.size, dtype=np.bool_)] * len(predicates)
         known = [
             _number_truths(plan, number, truth, null)
@@ -208,7 +208,7 @@ class KeySet:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Integers, list[int]]:
+def _list_ranked_keys(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Integers, list[int]]:
     """Return the keys of a ranking in ranking order, and their ranks.
 
     If every key that passed is in the answer, the unranked keys follow with the rank after the last one.

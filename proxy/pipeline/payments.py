@@ -38,7 +38,7 @@ def make_payment(claim: Claim, charge: Charge, room: Headroom, *, new_noise_room
     counted = [one for one in room.balances if charge.shared or one.scope not in _SHARED]
     if not counted:
         return None
-    further, scope = _count_further(charge, new_noise_room.balances, charge.renyi, most_nano=most_nano)
+    further, scope = _count_further_questions(charge, new_noise_room.balances, charge.renyi, most_nano=most_nano)
     return Payment(
         group=charge.epsilon_nano / NANO,
         unit=None if charge.family.unit == ROW_UNIT else charge.unit_epsilon_nano / NANO,
@@ -96,11 +96,11 @@ def _describe_unit_form(charge: Charge, room: Headroom, balances: Sequence[Balan
     )
     if delta is None or charge.renyi is None or charge.epsilon_nano == 0:
         return None
-    pure = _count_further(charge, balances, None, most_nano=None)[0] or 0
+    pure = _count_further_questions(charge, balances, None, most_nano=None)[0] or 0
     return UnitCharge(delta=delta, uses_curve=room.uses_curve, pure_further=pure)
 
 
-def _count_further(
+def _count_further_questions(
     charge: Charge, balances: Sequence[BalanceLeft], curve: Curve | None, *, most_nano: int | None
 ) -> tuple[int | None, BalanceScope | None]:
     """Return how many further questions with this charge fit, and the balance that limits them.

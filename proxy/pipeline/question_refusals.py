@@ -12,7 +12,7 @@ from math import ceil
 from accountant.charges import NANO
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from planner.catalog.catalog import Catalog
-from planner.catalog.fault import suggest_nearest
+from planner.catalog.fault import suggest_nearest_name
 from planner.catalog.pace import LONGEST_TIMEOUT_MS, UNCERTAINTY_FACTOR, ExpectedTime, write_seconds
 from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
@@ -45,7 +45,7 @@ def refuse_outer_query(text: str, catalog: Catalog) -> KeyholeError:
             at = next(at for at in range(1, 5) if named.group(at) is not None)
             position = named.start(at) + 1
             return KeyholeError(
-                "KH106", f'there is no table "{said}"', hint=suggest_nearest(said, listed), position=position
+                "KH106", f'there is no table "{said}"', hint=suggest_nearest_name(said, listed), position=position
             )
     return KeyholeError(
         "KH106",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accountant.charges import NANO
-from planner.explain.rounded_numbers import write_at_most
+from planner.explain.rounded_numbers import write_ceiling
 from planner.question.plan import Plan
 from proxy.open_policy.service import Service
 from proxy.pipeline.advice.affordable import find_question_balance
@@ -37,9 +37,9 @@ class StatementCost:
     @property
     def sentence(self) -> str:
         """The total cost as a sentence for EXPLAIN."""
-        cost = f"Together: at most {write_at_most(self.group_epsilon)} epsilon for a group"
+        cost = f"Together: at most {write_ceiling(self.group_epsilon)} epsilon for a group"
         if self.unit_epsilon is not None:
-            cost += f", {write_at_most(self.unit_epsilon)} for one {self.unit_text}"
+            cost += f", {write_ceiling(self.unit_epsilon)} for one {self.unit_text}"
         if self.first_unfitting is None:
             return f"{cost}; all {self.count} fit one after the other."
         unfitting = f"question {self.first_unfitting} does not, so that none would be asked"

@@ -37,7 +37,7 @@ def find_affordable_test(epsilon: Fraction) -> FunctionalTest:
     def calibrate(tolerance: int) -> FunctionalTest:
         return calibrate_test(sensitivity=1, tolerance=tolerance, fnr=FNR, fpr=FPR, allow_block=False)
 
-    return _find_least(0, calibrate, lambda test: test.epsilon <= epsilon)
+    return _find_least_fitting(0, calibrate, lambda test: test.epsilon <= epsilon)
 
 
 @lru_cache(maxsize=256)
@@ -56,7 +56,7 @@ def find_affordable_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibrati
             schedule=ONE_LOOK,
         )
 
-    return _find_least(1, calibrate, lambda found: found.worst_case_epsilon <= epsilon)
+    return _find_least_fitting(1, calibrate, lambda found: found.worst_case_epsilon <= epsilon)
 
 
 @lru_cache(maxsize=256)
@@ -81,10 +81,10 @@ def find_affordable_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Re
             )
         )
 
-    return _find_least(0, calibrate, lambda found: found.worst_case_epsilon <= epsilon)
+    return _find_least_fitting(0, calibrate, lambda found: found.worst_case_epsilon <= epsilon)
 
 
-def _find_least(least: int, calibrate: Callable[[int], Found], fits: Callable[[Found], bool]) -> Found:
+def _find_least_fitting(least: int, calibrate: Callable[[int], Found], fits: Callable[[Found], bool]) -> Found:
     """Return the fitting calibration with the smallest tolerance from `least` on, by doubling and bisection.
 
     Wider tolerances cost less.

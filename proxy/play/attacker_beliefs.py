@@ -8,7 +8,7 @@ belief about a hidden victim is equation 4.4, with its sum from z = 0.
 |---|---|
 | `Attacker` | external, student, administrator: 0, 37, 39 of 64 regions are open |
 | `Belief.prior`, `.posterior` | p_l, equation 4.4 |
-| `count_raised` | people localised, above their prior's class |
+| `count_localised_people` | people localised, above their prior's class |
 
 Reference: PET evaluation (Ghayyur's thesis), chapter 4. Proof: docs/proofs/posterior.md.
 """
@@ -264,7 +264,7 @@ def compute_belief(day: AttackedDay, channel: PublishedChannel, *, victim: int, 
     )
 
 
-def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noise: Noise) -> Localised:
+def count_localised_people(day: AttackedDay, channel: PublishedChannel, *, every: int, noise: Noise) -> Localised:
     """Return how many hidden people are localised over the day, by class of confidence.
 
     Only every `every`th tick is counted.

@@ -197,7 +197,7 @@ def write_belief(day: AttackedDay, belief: Belief, channel: PublishedChannel) ->
     }
 
 
-def write_localised(found: Localised) -> Json:
+def write_localised_people(found: Localised) -> Json:
     """Return the people of a day as JSON, by class of confidence."""
     return {
         "classes": [f"to {100 * end:g} %" for end in CONFIDENCES],

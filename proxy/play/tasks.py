@@ -170,7 +170,8 @@ def measure_distance(task: GameTask, answer: TaskAnswer, truth: TaskAnswer, worl
     match task.kind:
         case TaskKind.EXCESS:
             return Distance(
-                abs(_check_within(answer.count, ticks + 1) - _check_within(truth.count, ticks + 1)), wrong_day=False
+                abs(_check_number_within(answer.count, ticks + 1) - _check_number_within(truth.count, ticks + 1)),
+                wrong_day=False,
             )
         case TaskKind.NIGHT:
             if answer.place not in world.building.plan.regions:
@@ -178,14 +179,19 @@ def measure_distance(task: GameTask, answer: TaskAnswer, truth: TaskAnswer, worl
             return Distance(_rank_region(world.count_nights(task.on_day), world, answer.place), wrong_day=False)
         case TaskKind.SENSOR:
             at, true = (
-                _check_within(one.day, world.days) * ticks + _check_within(one.tick, ticks) for one in (answer, truth)
+                _check_number_within(one.day, world.days) * ticks + _check_number_within(one.tick, ticks)
+                for one in (answer, truth)
             )
             return Distance(abs(at - true), wrong_day=False)
         case TaskKind.EVENT:
-            return Distance(abs(_check_within(answer.tick, ticks) - _check_within(truth.tick, ticks)), wrong_day=False)
+            return Distance(
+                abs(_check_number_within(answer.tick, ticks) - _check_number_within(truth.tick, ticks)), wrong_day=False
+            )
         case TaskKind.MEETING:
-            wrong = _check_within(answer.day, DAYS_A_WEEK) != truth.day
-            return Distance(abs(_check_within(answer.tick, ticks) - _check_within(truth.tick, ticks)), wrong_day=wrong)
+            wrong = _check_number_within(answer.day, DAYS_A_WEEK) != truth.day
+            return Distance(
+                abs(_check_number_within(answer.tick, ticks) - _check_number_within(truth.tick, ticks)), wrong_day=wrong
+            )
 
 
 def _rank_region(nights: Counts, world: PrivateDays, region: int) -> int:
@@ -201,7 +207,7 @@ def _find_lecture_start(task: GameTask, building: Building) -> int:
     raise AssertionError("the fourth task is about a lecture of the timetable")
 
 
-def _check_within(number: int | None, stop: int) -> int:
+def _check_number_within(number: int | None, stop: int) -> int:
     if number is None or not 0 <= number < stop:
         raise ValueError(f"the answer has a number from 0 to {stop - 1} that is missing or outside")
     return number

@@ -12,7 +12,7 @@ import numpy as np
 
 from mechanisms.protocol import Noise
 from proxy.play.afford import FNR, FPR
-from proxy.play.attacker_beliefs import AttackedDay, Attacker, PublishedChannel, PublishedForm, count_raised
+from proxy.play.attacker_beliefs import AttackedDay, Attacker, PublishedChannel, PublishedForm, count_localised_people
 from proxy.play.bots import BotError, play_rounds
 from proxy.play.building import Building
 from proxy.play.published import Publishing
@@ -63,7 +63,7 @@ def weigh_epsilon(
     raised = []
     for seen in (PublishedForm.TRUE, PublishedForm.TTL, PublishedForm.LAPLACE, PublishedForm.KEYHOLE):
         channel = PublishedChannel(seen, epsilon, ticks=1)
-        found = count_raised(day, channel, every=_EVERY, noise=noise)
+        found = count_localised_people(day, channel, every=_EVERY, noise=noise)
         raised.append((seen.value, sum(found.raised) / found.ticks))
     return Tradeoff(
         epsilon=float(epsilon),

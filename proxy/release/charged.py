@@ -169,10 +169,10 @@ def _report_interruption(service: Service, release: Release[CountingStatement], 
     try:
         yield
     except KeyboardInterrupt:
-        raise _describe_stopped(service.ledger, release, make_charge(release, version)) from None
+        raise _describe_stopped_release(service.ledger, release, make_charge(release, version)) from None
 
 
-def _describe_stopped(ledger: Ledger, release: Release[CountingStatement], charge: Charge) -> StoppedRelease:
+def _describe_stopped_release(ledger: Ledger, release: Release[CountingStatement], charge: Charge) -> StoppedRelease:
     version = charge.family.version
     try:
         is_made = ledger.find_answer(release.identity, version, analyst=RELEASED_BY) is not None

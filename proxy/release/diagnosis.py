@@ -34,7 +34,7 @@ from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise, Unachievable
 from planner.bind.scored_rows import bind_scores
 from planner.catalog.catalog import Catalog, Value
-from planner.functionals.row_range import make_not_true
+from planner.functionals.row_range import make_not_true_condition
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.scores.score_counts import ScoreCounts
 from planner.parser.lexer import quote_identifier
@@ -310,7 +310,7 @@ def _check_varies(number: RowNumber, text: str, question: Question) -> None:
     only = number.terms[0]
     if len(number.terms) > 1 or only.column is not None or only.condition == ALWAYS:
         return
-    if not can_be_met(join_all((rows, make_not_true(only.condition))), question):
+    if not can_be_met(join_all((rows, make_not_true_condition(only.condition))), question):
         raise refuse_always_positive(text)
 
 
@@ -335,7 +335,7 @@ def _write_promise(asked: DiagnosisRequest) -> str:
 _Draw = Callable[[DiagnosisRequest, Integers, Noise], Released]
 
 
-def _draw_plain(asked: DiagnosisRequest, counts: Integers, noise: Noise) -> ScoreHistogram:
+def _draw_plain_histogram(asked: DiagnosisRequest, counts: Integers, noise: Noise) -> ScoreHistogram:
     edges = find_bins(asked, len(counts))
     return release_scores(counts, edges=edges, epsilon=asked.epsilon, most_rows=asked.most_rows, noise=noise)
 
@@ -367,11 +367,11 @@ def _make_row_method(release: Callable[..., Any]) -> _Draw:
 
 
 _DRAWS: Mapping[tuple[DiagnosisKind, Method], _Draw] = {
-    (DiagnosisKind.ROC, Method.OURS): _draw_plain,
+    (DiagnosisKind.ROC, Method.OURS): _draw_plain_histogram,
     (DiagnosisKind.ROC, Method.ADAPTIVE): _make_quantile_method(release_adaptive),
     (DiagnosisKind.ROC, Method.PRIROC): _make_quantile_method(release_priroc),
     (DiagnosisKind.ROC, Method.PRIROC_FIX): _make_quantile_method(release_priroc_fix),
-    (DiagnosisKind.CALIBRATION, Method.OURS): _draw_plain,
+    (DiagnosisKind.CALIBRATION, Method.OURS): _draw_plain_histogram,
     (DiagnosisKind.CALIBRATION, Method.ADAPTIVE): _make_quantile_method(release_adaptive),
     (DiagnosisKind.CALIBRATION, Method.PRIBRP): _make_row_method(release_pribrp),
     (DiagnosisKind.RESIDUALS, Method.OURS): _make_row_method(release_residuals),

@@ -138,7 +138,7 @@ def make_draft_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.draft")
 
 
-def write_released(table: PublishedData, path: Path, statement: str) -> str:
+def write_published_file(table: PublishedData, path: Path, statement: str) -> str:
     """Write a paid table to a file, unless the file exists with the same content. Return its SHA-256.
 
     Parameters:

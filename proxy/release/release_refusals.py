@@ -11,7 +11,7 @@ _MOST_CUT = 0.5  # a bound that cuts more is none
 
 def refuse_over_budget(scope: str, *, needed: float, left: float) -> KeyholeError:
     """Return the refusal of a release that a balance does not cover."""
-    there = _round_down(left)
+    there = _round_balance_down(left)
     return KeyholeError(
         "KH310",
         f"not enough budget of {scope} for the release (needs {needed:g}, left {there:f})",
@@ -27,8 +27,8 @@ def refuse_hidden_cut(cut: float, *, least_epsilon: float, least_cut: float) -> 
         "KH311",
         f"{100 * cut:g} % of the units cannot be distinguished from none at this epsilon",
         detail="The bound would be found among so few units that noise outweighs them.",
-        hint=f"Ask with --epsilon {_round_up(least_epsilon)}"
-        + (f", or --cut {_round_up(100 * least_cut)}%." if reachable else "."),
+        hint=f"Ask with --epsilon {_round_loss_up(least_epsilon)}"
+        + (f", or --cut {_round_loss_up(100 * least_cut)}%." if reachable else "."),
     )
 
 
@@ -41,12 +41,12 @@ def refuse_undrawable() -> KeyholeError:
     )
 
 
-def _round_down(left: float) -> Decimal:
+def _round_balance_down(left: float) -> Decimal:
     """Return a remaining balance rounded down to four decimals, so that a suggestion fits."""
     return Decimal(str(max(left, 0.0))).quantize(Decimal("1e-4"), rounding=ROUND_DOWN).normalize()
 
 
-def _round_up(value: float) -> str:
+def _round_loss_up(value: float) -> str:
     """Return a loss rounded up to two digits, so that a suggestion suffices."""
     step = Decimal(1).scaleb(Decimal(value).adjusted() - 1)
     return f"{(Decimal(value) / step).to_integral_value(ROUND_CEILING) * step:f}"

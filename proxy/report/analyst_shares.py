@@ -46,7 +46,7 @@ def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: boo
             ledger.report_balances(each, analyst=analyst.name)
             for each in (replace(now, separates_analysts=were_apart), now)
         ]
-        before, after = map(_list_left, reports)
+        before, after = map(_list_remaining_budgets, reports)
         told += [
             f"{analyst.name} {name} {after[name]}, not {before[name]}" for name in after if after[name] != before[name]
         ]
@@ -68,7 +68,7 @@ def log_changed_shares(before: Policy, after: Policy, catalog: Catalog) -> None:
             log.info("analysts have another share left", why=why)
 
 
-def _list_left(report: BudgetReport) -> dict[str, str]:
+def _list_remaining_budgets(report: BudgetReport) -> dict[str, str]:
     """Return by name, as text, the remaining budget of a privacy unit, and of the group with the least left."""
     groups = [min(one.left_nano) for one in report.families if one.left_nano]
     found = {"has left of a group": min(groups, default=None), "has left of a privacy unit": report.unit_left_nano}

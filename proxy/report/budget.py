@@ -119,7 +119,7 @@ def _list_table_lines(service: Service, report: BudgetReport) -> Iterator[Budget
                 version="",
                 budget=write_cap(balance.cap_nano),
                 spent=write_epsilon(balance.spent_nano),
-                left=write_left(balance.left_nano),
+                left=write_remaining_budget(balance.left_nano),
                 limit=name_limit(BalanceScope.PER_TABLE),
             )
 
@@ -233,12 +233,12 @@ def _make_published_document(service: Service, analyst: str | None) -> dict[str,
     return {
         "published": [
             {"table": one.table, "file": one.file, "method": one.method, "sha256": one.file_hash}
-            for one in find_published(service, analyst)
+            for one in find_publications(service, analyst)
         ]
     }
 
 
-def find_published(service: Service, analyst: str | None) -> tuple[Published, ...]:
+def find_publications(service: Service, analyst: str | None) -> tuple[Published, ...]:
     """Return the published files that no budget covers, for the owner. Raise KH502."""
     if analyst is not None:
         return ()
@@ -271,6 +271,6 @@ def write_cap(nanos: int | None) -> str:
     return "no cap" if nanos is None else f"{Decimal(nanos) / NANO:f}"
 
 
-def write_left(nanos: int | None) -> str:
+def write_remaining_budget(nanos: int | None) -> str:
     """Return the remaining part of a cap in epsilon as text. Without a cap, return a text that says so."""
     return "no cap" if nanos is None else write_epsilon(nanos)

@@ -8,7 +8,7 @@ from accountant.events.owner_events import Published
 from accountant.reports.balance_report import BudgetReport
 from proxy.open_policy.accounts import read_label
 from proxy.open_policy.service import Service
-from proxy.report.budget import find_published, write_cap, write_epsilon, write_left
+from proxy.report.budget import find_publications, write_cap, write_epsilon, write_remaining_budget
 from proxy.report.limit_names import name_limit
 from proxy.report.terminal import make_visible
 
@@ -63,7 +63,7 @@ def make_tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
         shown.append(waiting)
     if report.running_monitors:
         shown.append(_list_monitors(report))
-    return (*shown, *_list_published(find_published(service, analyst)))
+    return (*shown, *_list_publications(find_publications(service, analyst)))
 
 
 def _make_limits_table(report: BudgetReport) -> Printed:
@@ -83,7 +83,11 @@ def _make_unit_table(service: Service, report: BudgetReport, *, analyst: str | N
     units = Printed(title=f"Privacy unit, over all questions{but}", title_justify="left", min_width=34)
     for heading in ("may lose", "spent at most", "left at least"):
         units.add_column(heading, justify="right")
-    row = [write_cap(report.unit_cap_nano), write_epsilon(report.unit_spent_nano), write_left(report.unit_left_nano)]
+    row = [
+        write_cap(report.unit_cap_nano),
+        write_epsilon(report.unit_spent_nano),
+        write_remaining_budget(report.unit_left_nano),
+    ]
     if analyst is not None and report.unit_cap_nano is not None:
         units.add_column("limit", overflow="fold")
         row.append(name_limit(report.tightest_unit_scope))
@@ -91,7 +95,7 @@ def _make_unit_table(service: Service, report: BudgetReport, *, analyst: str | N
     return units
 
 
-def _list_published(published: tuple[Published, ...]) -> Iterator[Printed]:
+def _list_publications(published: tuple[Published, ...]) -> Iterator[Printed]:
     if not published:
         return
     listed = Printed(title="Published; no budget covers these: see keyhole odometer", title_justify="left")
@@ -120,6 +124,9 @@ def _make_caps_table(report: BudgetReport) -> Printed:
         whole.add_column(heading, justify="left" if heading == "table" else "right")
     for table in report.tables:
         whole.add_row(
-            table.table, write_cap(table.cap_nano), write_epsilon(table.spent_nano), write_left(table.left_nano)
+            table.table,
+            write_cap(table.cap_nano),
+            write_epsilon(table.spent_nano),
+            write_remaining_budget(table.left_nano),
         )
     return whole

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.bind.grouping_bounds import apply_grouping_bounds
 from planner.catalog.catalog import Budget, Catalog, Column, Table
-from planner.explain.rounded_numbers import write_at_least
+from planner.explain.rounded_numbers import write_floor
 from proxy.report.odometer import write_belief
 
 
@@ -32,7 +32,7 @@ class CostliestQuestion:
         """The arithmetic in one sentence."""
         loses = "may lose" if self.cap == "epsilon_per_unit" else "may lose to questions on this table"
         return (
-            f"no question by {', '.join(self.keys)} can cost a group more than {write_at_least(self.epsilon)}, since "
+            f"no question by {', '.join(self.keys)} can cost a group more than {write_floor(self.epsilon)}, since "
             "one "
             f"({self.unit_text}) may be in {self.groups:,} of them and {loses} {self.cap_epsilon:g} over all questions"
         )
@@ -59,7 +59,7 @@ def list_costliest_questions(catalog: Catalog) -> Iterator[CostliestQuestion]:
         if table.is_row_unit:
             continue
         for keys in _list_key_sets(table):
-            found = _find_costliest(table, keys, budget)
+            found = _find_costliest_question(table, keys, budget)
             if found is not None:
                 yield found
 
@@ -72,7 +72,7 @@ def _list_key_sets(table: Table) -> Iterator[tuple[Column, ...]]:
             yield tuple(by_name[name] for name in grouping.keys)
 
 
-def _find_costliest(table: Table, keys: tuple[Column, ...], budget: Budget) -> CostliestQuestion | None:
+def _find_costliest_question(table: Table, keys: tuple[Column, ...], budget: Budget) -> CostliestQuestion | None:
     values = prod(len(column.domain or ()) for column in keys if not table.determines(column))
     groups = max(1, min(apply_grouping_bounds(table, keys).groups_per_unit, values))
     own = next((caps.per_table for caps in budget.tables if caps.table == table.ledger_root.table), None)

@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
-from planner.explain.rounded_numbers import write_at_least
+from planner.explain.rounded_numbers import write_floor
 from planner.lower.dialects.dialect import Dialect
 from planner.monitors.affordable import find_exceeded_cap, find_fitting
 from planner.monitors.build import plan_monitor
@@ -80,8 +80,6 @@ def describe_doubtful_monitors(catalog: Catalog, priced: tuple[PricedMonitor, ..
                 dialect=one.plan.dialect,
                 fits=lambda plan: find_exceeded_cap(plan, catalog.budget) is None,
             )
-            amount = write_at_least(
-                one.plan.epsilon_per_unit if key.endswith("per_unit") else one.plan.epsilon_per_cell
-            )
+            amount = write_floor(one.plan.epsilon_per_unit if key.endswith("per_unit") else one.plan.epsilon_per_cell)
             settings = f": write {'  or  '.join(fitting)}" if fitting else ""
             yield f"monitors.{one.name} costs {amount} epsilon, above {key} ({most:g}){settings}."

@@ -279,7 +279,7 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
                 table=table,
                 unit=unit,
                 questions=count,
-                epsilon=_find_worst(report, table, unit) / NANO,
+                epsilon=_find_largest_loss(report, table, unit) / NANO,
             )
             for (table, unit), count in sorted(counts.items())
         ),
@@ -299,11 +299,11 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
         epsilon_per_unit=budget.epsilon_per_unit,
         cap_delta=budget.delta,
         granted=len(ledger.owner.list_grants()),
-        published=tuple(_read_published(event) for event in ledger.owner.find_publications()),
+        published=tuple(_read_publication(event) for event in ledger.owner.find_publications()),
     )
 
 
-def _read_published(event: Published) -> PublishedReading:
+def _read_publication(event: Published) -> PublishedReading:
     return PublishedReading(
         on=event.at.date().isoformat(),
         by=event.by,
@@ -316,7 +316,7 @@ def _read_published(event: Published) -> PublishedReading:
     )
 
 
-def _find_worst(report: BudgetReport, table: str, unit: str) -> int:
+def _find_largest_loss(report: BudgetReport, table: str, unit: str) -> int:
     return max(
         (
             max(balance.lost_nano, default=0)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from planner.bind.bind_question import bind_question
 from planner.catalog.catalog import BandColumn, Budget, Catalog, Table
 from planner.errors import KeyholeError
-from planner.explain.rounded_numbers import write_at_least
+from planner.explain.rounded_numbers import write_floor
 from planner.extract.extract import extract_questions
 from planner.lower.dialects.dialect import Dialect
 from planner.parser.lexer import read_tokens, spell_name
@@ -31,7 +31,7 @@ def describe_expensive_proposals(catalog: Catalog, *, dialect: Dialect) -> Itera
             grouped = f"FROM {spell_name(table.name)} GROUP BY {key}"
             problem = _find_problem(f"SELECT {key}, {band} {grouped}", catalog, dialect)
             if problem is None:
-                problem = _find_settled(shown, table, f"SELECT {key} {grouped}", catalog, dialect)
+                problem = _explain_settled_threshold(shown, table, f"SELECT {key} {grouped}", catalog, dialect)
             if problem is not None:
                 yield f"{place}.bands: asking for those of {shown.bands.aggregate} by {key} {problem}."
     for stored in catalog.stored_questions:
@@ -40,7 +40,9 @@ def describe_expensive_proposals(catalog: Catalog, *, dialect: Dialect) -> Itera
             yield f"views.{stored.name}: reading it {problem}."
 
 
-def _find_settled(shown: BandColumn, table: Table, question: str, catalog: Catalog, dialect: Dialect) -> str | None:
+def _explain_settled_threshold(
+    shown: BandColumn, table: Table, question: str, catalog: Catalog, dialect: Dialect
+) -> str | None:
     """Return why one of the bands' thresholds reveals nothing, because declared bounds already decide it, or None."""
     aggregate = write_aggregate(shown, table)
     for number in range(1, len(shown.bands.thresholds) + 1):
@@ -73,11 +75,9 @@ def _describe_price(made: Plan, budget: Budget) -> str | None:
     caps = {"epsilon_per_query": budget.per_query, "epsilon_per_predicate": budget.per_predicate}
     cap, least = min(caps.items(), key=lambda one: one[1])
     if group > least:
-        return (
-            f"costs a group {write_at_least(group)} epsilon, above budget.{cap} ({least:g}): choose larger thresholds"
-        )
+        return f"costs a group {write_floor(group)} epsilon, above budget.{cap} ({least:g}): choose larger thresholds"
     table = made.question.table
     units = 0.0 if table.is_row_unit or budget.delta is not None else group * table.groups_per_unit
     if budget.per_unit is not None and units > budget.per_unit:
-        return f"costs a unit {write_at_least(units)} epsilon, above budget.epsilon_per_unit ({budget.per_unit:g})"
+        return f"costs a unit {write_floor(units)} epsilon, above budget.epsilon_per_unit ({budget.per_unit:g})"
     return None

@@ -130,8 +130,10 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str | None]], *, most_row
     order = (0, *(1 + axis for axis in (*down, *across)))
     cells = levels.reshape(len(measures), *space.shape).transpose(order).reshape(len(measures), *shape)
     present = (cells != ABSENT).any(axis=0)
-    rows, more_rows = _choose_highest(cells.sum(axis=(0, 2), dtype=np.int64), present.any(axis=1), most_rows)
-    columns, more_columns = _choose_highest(cells.sum(axis=(0, 1), dtype=np.int64), present.any(axis=0), most_columns)
+    rows, more_rows = _choose_highest_indices(cells.sum(axis=(0, 2), dtype=np.int64), present.any(axis=1), most_rows)
+    columns, more_columns = _choose_highest_indices(
+        cells.sum(axis=(0, 1), dtype=np.int64), present.any(axis=0), most_columns
+    )
     if not rows:
         return Scorecard((), (0, 0))
     if plan.asked.ranked is not None and not across:
@@ -216,7 +218,9 @@ def _find_levels(plan: Plan, keys: Sequence[Sequence[str | None]], measures: tup
     return levels
 
 
-def _choose_highest(levels: npt.NDArray[np.int64], present: npt.NDArray[np.bool_], most: int) -> tuple[list[int], int]:
+def _choose_highest_indices(
+    levels: npt.NDArray[np.int64], present: npt.NDArray[np.bool_], most: int
+) -> tuple[list[int], int]:
     """Return the indices with the highest levels among the present ones, in order, and the number of all others."""
     there = np.flatnonzero(present)
     chosen: list[int] = there[np.argsort(-levels[there], kind="stable")[:most]].tolist()

@@ -123,7 +123,7 @@ def find_stored_reply(service: Service, cursor: PageCursor, analyst: Analyst, *,
 
     Raise KH408 unless the analyst has paid for the answer or read it. Raise KH502.
     """
-    stored = _find_stored(service, cursor.reservation, analyst)
+    stored = _find_stored_answer(service, cursor.reservation, analyst)
     try:
         keys = None if stored is None else kept.find_keys(stored, cursor.order)
     except (IndexError, ValueError):  # nobody was given such an order
@@ -139,11 +139,11 @@ def find_stored_keys(service: Service, reservation: str, analyst: Analyst) -> Ke
 
     Raise KH502.
     """
-    stored = _find_stored(service, reservation, analyst)
+    stored = _find_stored_answer(service, reservation, analyst)
     return None if stored is None else _read_keys(stored)
 
 
-def _find_stored(service: Service, reservation: str, analyst: Analyst) -> StoredAnswer | None:
+def _find_stored_answer(service: Service, reservation: str, analyst: Analyst) -> StoredAnswer | None:
     try:
         return service.ledger.idempotency.find_answer(reservation, analyst=analyst.name)
     except LedgerError:

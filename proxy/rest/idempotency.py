@@ -91,7 +91,7 @@ def ask_once(
         raise report_unavailable_ledger() from None
     if isinstance(begun, EarlierAttempt):
         return RequestResult(_find_outcome(service, body, analyst, begun, labels), _REPLAYED)
-    return RequestResult(_answer_first(service, body, analyst, begun, labels), {})
+    return RequestResult(_answer_first_request(service, body, analyst, begun, labels), {})
 
 
 def _answer(
@@ -128,7 +128,7 @@ def _plan(
         return asked, pipeline.plan_asked_question(service, asked)
 
 
-def _answer_first(
+def _answer_first_request(
     service: Service, body: QuestionIn, analyst: Analyst, attempt: Attempt, labels: LabelReader | None
 ) -> Reply:
     """Answer the first request under a key, and store the reply."""

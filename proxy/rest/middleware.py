@@ -112,7 +112,7 @@ class HttpMiddleware:
 
     def _refuse(self, scope: Scope, leaving: ExitStack) -> Response | None:
         try:
-            _check_head(scope)
+            _check_request_head(scope)
             leaving.enter_context(self._admitted(scope))
         except Exception as error:
             if response := self._refused(error):
@@ -210,7 +210,7 @@ class _Outgoing:
         await self._send(message)
 
 
-def _check_head(scope: Scope) -> None:
+def _check_request_head(scope: Scope) -> None:
     """Raise HTTPException for a head that is too large, has repeated headers, or is of an unsupported HTTP version."""
     if scope.get("http_version", "1.1") not in ("1.0", "1.1"):
         raise HTTPException(505)

@@ -85,7 +85,7 @@ class NameHints:
         names += [monitor.name for monitor in self._catalog.monitors if self._analyst in monitor.analysts]
         spelled = {name: spell_name(name) for name in names}
         spelled |= {one.name: f"{VIRTUAL_SCHEMA}.{one.name}" for one in VIRTUAL_RELATIONS if one.name not in spelled}
-        nearest = _find_nearest(wanted, spelled)
+        nearest = _find_nearest_name(wanted, spelled)
         if nearest == wanted and nearest in names:
             return f"Perhaps you meant public.{spelled[nearest]}."
         return None if nearest is None else f"Perhaps you meant {spelled[nearest]}."
@@ -93,14 +93,16 @@ class NameHints:
     def _suggest_qualified(self, wanted: str, schema: str) -> str | None:
         """Return a hint with the source's own name for a table: in the given schema, or in another schema."""
         names = self._catalog.source_names
-        in_schema = _find_nearest(wanted, {one.name: "" for one in names if one.schema == schema})
-        of_table = _find_nearest(schema, {one.schema: "" for one in names if one.name == wanted}) if schema else None
+        in_schema = _find_nearest_name(wanted, {one.name: "" for one in names if one.schema == schema})
+        of_table = (
+            _find_nearest_name(schema, {one.schema: "" for one in names if one.name == wanted}) if schema else None
+        )
         meant = (schema, in_schema) if in_schema is not None else (of_table, wanted)
         found = next((one for one in names if (one.schema, one.name) == meant), None)
         return None if found is None else f"Perhaps you meant {spell_name(found.schema)}.{spell_name(found.name)}."
 
     def _suggest_column(self, wanted: str, text: str, *, is_quoted: bool) -> str | None:
-        nearest = _find_nearest(wanted, self._list_named_columns(text))
+        nearest = _find_nearest_name(wanted, self._list_named_columns(text))
         if nearest is not None and nearest != wanted:
             return f"Perhaps you meant {spell_name(nearest)}."
         if is_quoted:
@@ -163,7 +165,7 @@ class NameHints:
         return [column for name, columns in relations if name.lower() in lowered for column in columns]
 
 
-def _find_nearest(wanted: str, names: Iterator[str] | list[str] | dict[str, str]) -> str | None:
+def _find_nearest_name(wanted: str, names: Iterator[str] | list[str] | dict[str, str]) -> str | None:
     """Return the name most similar to `wanted`, ignoring case. Return None if no name is similar enough."""
     known = dict.fromkeys(list(names)[:_MOST_NAMES])
     if wanted in known:

@@ -23,8 +23,8 @@ from proxy.shadow.findings import (
     StatementDescription,
     find_reading_settings,
     is_utc,
+    parse_prepared_statement,
     read_described,
-    read_prepared,
     read_row,
     read_rows,
 )
@@ -211,7 +211,7 @@ class ShadowExchange:
         self.parse(NAMES, _ALL_HELD_SQL)
         answer = self._run(Bind(NAMES, NAMES, (), (), _HELD_FORMATS))
         await self.settle()
-        return tuple(map(read_prepared, read_rows(answer)))
+        return tuple(map(parse_prepared_statement, read_rows(answer)))
 
     def describe(self, what: bytes, name: bytes) -> ExpectedAnswer:
         """Request the description of a statement or portal. Call `read_described` on the reply after `settle`."""
@@ -236,7 +236,7 @@ class ShadowExchange:
         self.parse(HELD, _HELD_SQL, (_TEXT,))
         answer = self._run(Bind(HELD, HELD, (), (name,), _HELD_FORMATS))
         await self.settle()
-        return None if answer.find_frame("D") is None else read_prepared(read_row(answer))
+        return None if answer.find_frame("D") is None else parse_prepared_statement(read_row(answer))
 
     async def evaluate_arguments(
         self, given: bytes, types: tuple[int, ...], *, given_at: int

@@ -74,7 +74,7 @@ def find_reading_settings(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
     return tuple(value or b"" for value in found[-len(READING_SETTINGS) :])
 
 
-def read_prepared(found: tuple[bytes | None, ...]) -> PreparedStatement:
+def parse_prepared_statement(found: tuple[bytes | None, ...]) -> PreparedStatement:
     """Parse a prepared statement from a row of the shadow's reply."""
     name, text, in_sql = found
     return PreparedStatement(

@@ -487,12 +487,12 @@ def _fill_table(connection: psycopg.Connection, table: PublicTable) -> None:
                 if number % _LOOKED_AT == 0 and time.monotonic() - told > _TOLD_S:
                     told = time.monotonic()
                     log.info("copying a public table", table=table.name, rows=number, of=len(table.rows))
-        for column in _list_indexed(table):
+        for column in _list_indexed_columns(table):
             cursor.execute(sql.SQL("CREATE INDEX ON {} ({})").format(name, sql.Identifier(column)))
         cursor.execute(sql.SQL("ANALYZE {}").format(name))
 
 
-def _list_indexed(table: PublicTable) -> Iterator[str]:
+def _list_indexed_columns(table: PublicTable) -> Iterator[str]:
     """Yield the columns of a large table by which rows are usually looked up, for indexes.
 
     Columns that already have a constraint's index are left out.

@@ -109,11 +109,11 @@ def identify_relation(relation: str, *, run: Run, directory: Path, database: Pat
         bases=frozenset(stored | {f"file {one.st_dev}:{one.st_ino}" for one in found}),
         is_view=is_view,
         is_join=len(stored) + len(others) > 1,
-        unique=_find_unique(relation, stored, run=run) if stored and not is_view else frozenset(),
+        unique=_find_unique_columns(relation, stored, run=run) if stored and not is_view else frozenset(),
     )
 
 
-def _find_unique(relation: str, stored: Set[str], *, run: Run) -> frozenset[str]:
+def _find_unique_columns(relation: str, stored: Set[str], *, run: Run) -> frozenset[str]:
     """Return the columns of the stored tables that are unique keys, each on its own."""
     try:
         has_keys = any(key is not None for _, _, _, key, *_ in run(f"DESCRIBE {relation}"))

@@ -525,13 +525,13 @@ def _open_database(
         connection.execute("SET GLOBAL enable_external_access = false")
         connection.execute("SET GLOBAL lock_configuration = true")
     except (duckdb.Error, OSError) as error:
-        raise DatabaseUnopened(database, detail=str(error).split("\n")[0], why=_explain_unopened(error)) from None
+        raise DatabaseUnopened(database, detail=str(error).split("\n")[0], why=_explain_unopened_file(error)) from None
     pins = DuckDBPins(connection)
     store = DuckDBStore(partial(_make_cursor, connection, home), pins=pins, most_rows=rollup_rows)
     return _OpenDatabase(connection, home, looks, pins, Rollups(store, most=rollups))
 
 
-def _explain_unopened(error: Exception) -> str:
+def _explain_unopened_file(error: Exception) -> str:
     return "another process has the file open for writing" if _IN_USE in str(error) else explain_failure(error)
 
 

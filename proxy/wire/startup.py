@@ -50,7 +50,7 @@ def read_login(startup: Startup) -> Login:
     if not user:
         raise KeyholeError("KH405", "no user name in the startup packet")
     for name, value in settings:
-        _check_allowed(name, value)
+        _check_setting_allowed(name, value)
     return Login(
         user=user,
         database=database or user,
@@ -60,7 +60,7 @@ def read_login(startup: Startup) -> Login:
     )
 
 
-def _check_allowed(name: str, value: str) -> None:
+def _check_setting_allowed(name: str, value: str) -> None:
     lowered = name.lower()
     if not is_harmless(lowered, value) and not lowered.startswith(OWN_NAMES):
         raise KeyholeError(

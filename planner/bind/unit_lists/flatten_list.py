@@ -29,7 +29,7 @@ def flatten_list(inner: exp.Select) -> exp.Select:
         return inner
     if alias.args.get("columns") or _is_distinct_on(below):
         return inner
-    shown = dict(_list_shown(below))
+    shown = dict(_list_shown_columns(below))
     if "" in shown or len(shown) != len(below.expressions):
         return inner
     grouped = any(below.args.get(clause) for clause in ("group", "having"))
@@ -52,7 +52,7 @@ def _is_distinct_on(select: exp.Select) -> bool:
     return distinct is not None and distinct.args.get("on") is not None
 
 
-def _list_shown(select: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
+def _list_shown_columns(select: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
     for item in select.expressions:
         node = item.this if isinstance(item, exp.Alias) else item
         column = strip_parentheses(node)

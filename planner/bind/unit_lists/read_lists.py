@@ -120,18 +120,18 @@ def _read_conditions(inner: exp.Select, scope: Scope, own: Scope) -> _Conditions
     for part in split_conjuncts(None if where is None else where.this):
         if isinstance(part, exp.EQ) and (pair := _split_comparison(part, own)) is not None:
             pairs.append(pair)
-        elif compared is None and (found := _read_compared(part, scope, own)) is not None:
+        elif compared is None and (found := _read_outer_comparison(part, scope, own)) is not None:
             compared = found
         elif (query := part.find(exp.Query)) is not None:
             raise refuse_nested_list(query)
-        elif (outside := _find_outside(part, scope, own)) is not None:
+        elif (outside := _find_outer_column(part, scope, own)) is not None:
             raise refuse_row_condition_in_list(outside, own.table)
         else:
             rows.append(part)
     return _Conditions(tuple(pairs), tuple(rows), compared)
 
 
-def _read_compared(part: exp.Expr, scope: Scope, own: Scope) -> tuple[str, str, str] | None:
+def _read_outer_comparison(part: exp.Expr, scope: Scope, own: Scope) -> tuple[str, str, str] | None:
     """Return how a column of the list's rows is compared with one of the question's row, if the condition is that."""
     operator = OPERATORS.get(type(part))
     pair = None if operator not in _COMPARED else _split_comparison(part, own)
@@ -150,7 +150,7 @@ def _read_compared(part: exp.Expr, scope: Scope, own: Scope) -> tuple[str, str, 
     )
 
 
-def _find_outside(part: exp.Expr, scope: Scope, own: Scope) -> exp.Column | None:
+def _find_outer_column(part: exp.Expr, scope: Scope, own: Scope) -> exp.Column | None:
     """Return a column of the question's row that a condition on a list's rows reads."""
     named = (column for column in part.find_all(exp.Column) if column.args.get("table") is not None)
     return next((one for one in named if not own.qualifies(one) and scope.qualifies(one)), None)

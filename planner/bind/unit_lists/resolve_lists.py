@@ -45,7 +45,7 @@ def resolve_lists(embedded: EmbeddedQuestion, given: ConstantContext) -> tuple[E
     """
     if not embedded.unit_lists:
         return embedded, ()
-    lists = _drop_implied([tuple(_resolve(one, given) for one in clause) for clause in embedded.unit_lists])
+    lists = _drop_implied_lists([tuple(_resolve(one, given) for one in clause) for clause in embedded.unit_lists])
     declared = None if embedded.declared_table is None else replace(embedded.declared_table, lists=lists)
     told: tuple[str, ...] = ()
     if any(one.is_negated for clause in lists for one in clause):
@@ -54,7 +54,7 @@ def resolve_lists(embedded: EmbeddedQuestion, given: ConstantContext) -> tuple[E
     return replace(embedded, table=replace(embedded.table, lists=lists), declared_table=declared), told
 
 
-def _drop_implied(clauses: Iterable[tuple[UnitList, ...]]) -> tuple[tuple[UnitList, ...], ...]:
+def _drop_implied_lists(clauses: Iterable[tuple[UnitList, ...]]) -> tuple[tuple[UnitList, ...], ...]:
     """Return the clauses in a fixed order, each list once, without clauses that are true or implied by others."""
     found: dict[frozenset[tuple[str, str, bool]], tuple[UnitList, ...]] = {}
     for clause in clauses:
@@ -107,7 +107,7 @@ def _resolve_totals(
     query: UnitListQuery, asked: exp.Expr, where: Condition, scope: Scope, given: ConstantContext
 ) -> UnitList:
     condition = spell_out_extremes(asked)
-    whole_group = query.counts_empty_units and _holds_of_nothing(condition, given)
+    whole_group = query.counts_empty_units and _holds_without_rows(condition, given)
     groups = tuple(query.table.get_column(name) for name in (*query.groups, *query.table.unit))
     stand_in = UnitQuery(
         text="",
@@ -215,7 +215,7 @@ def _find_row_condition(rows: UnitRows, holds: Condition) -> Condition | None:
 _NO_ROW = frozenset((Compare("", "<=", 0), Compare("", "<", 1), Compare("", "=", 0)))
 
 
-def _holds_of_nothing(node: exp.Expr, given: ConstantContext) -> bool:
+def _holds_without_rows(node: exp.Expr, given: ConstantContext) -> bool:
     """Return True if the condition holds of no rows: counts are 0, all other aggregates NULL. Raise KH107."""
 
     def put_no_rows(inner: exp.Expr) -> exp.Expr:

@@ -29,7 +29,7 @@ def _spell(node: exp.Expr, *, truth: bool) -> exp.Expr:
             both = exp.And if isinstance(found, exp.And) is truth else exp.Or
             left, right = (exp.Paren(this=_spell(side, truth=truth)) for side in (found.this, found.expression))
             return both(this=left, expression=right)
-        case exp.Between() if _find_extreme(found.this) is not None and not found.args.get("symmetric"):
+        case exp.Between() if _find_extreme_comparison(found.this) is not None and not found.args.get("symmetric"):
             low = exp.GTE(this=found.this, expression=found.args["low"])
             high = exp.LTE(this=found.this, expression=found.args["high"])
             return _spell(exp.And(this=low, expression=high), truth=truth)
@@ -39,7 +39,7 @@ def _spell(node: exp.Expr, *, truth: bool) -> exp.Expr:
             return _spell_truths(call, found, truth=truth)
         case exp.Is() if (
             isinstance(strip_parentheses(found.expression), exp.Null)
-            and (call := _find_extreme(found.this)) is not None
+            and (call := _find_extreme_comparison(found.this)) is not None
         ):
             there = exp.GT if not truth else exp.EQ
             return there(
@@ -58,7 +58,7 @@ def _find_call(node: exp.Expr, *kinds: type[exp.Expr]) -> exp.Expr | None:
     return call if isinstance(call, kinds) and not call.args.get("expressions") else None
 
 
-def _find_extreme(node: exp.Expr) -> exp.Expr | None:
+def _find_extreme_comparison(node: exp.Expr) -> exp.Expr | None:
     return _find_call(node, exp.Min, exp.Max)
 
 
@@ -68,7 +68,7 @@ def _spell_comparison(found: exp.Expr, *, truth: bool) -> exp.Expr:
         (found.this, found.expression, kind),
         (found.expression, found.this, FLIPPED_KINDS[kind]),
     ):
-        call = _find_extreme(one)
+        call = _find_extreme_comparison(one)
         if call is None or contains_aggregate(other) or contains_type(other, exp.Column, exp.Query):
             continue
         return _compare(call, operator, other, one)

@@ -24,7 +24,7 @@ _MOST_PLACES = 100
 def narrow_by_places(table: Table, where: Condition) -> Table:
     """Return a question's table with the bounds that hold if its WHERE keeps only the first few rows of each unit."""
     for name in _list_places(table):
-        left = _list_remaining(name, where.list_conjuncts())
+        left = _list_remaining_places(name, where.list_conjuncts())
         if left:
             table = _narrow(table, FixedKey(name, left))
     return table
@@ -35,7 +35,7 @@ def _list_places(table: Table) -> list[str]:
     return [one.name for rule in rules if isinstance(rule, ValuesOfRows) for one in rule.values if one.kind == "place"]
 
 
-def _list_remaining(name: str, conjuncts: Sequence[Condition]) -> tuple[int, ...]:
+def _list_remaining_places(name: str, conjuncts: Sequence[Condition]) -> tuple[int, ...]:
     """Return the places that a condition leaves. Return none if they are too many or if no place is left."""
     own = [one for one in conjuncts if find_columns(one) == {name}]
     if not any(_has_last_place(one) for one in own):

@@ -42,7 +42,9 @@ def find_value_tables(tree: exp.Expr, private: Mapping[int, Table], *, idle: fro
     for select in tree.find_all(exp.Select):
         if not select.args.get("joins"):
             continue
-        beside = [node for node, _ in list_from(select) if isinstance(node, exp.Table) and _find_cte(node) is None]
+        beside = [
+            node for node, _ in list_from_sources(select) if isinstance(node, exp.Table) and _find_cte(node) is None
+        ]
         if not any(id(node) not in idle and id(node) in private for node in beside):
             continue
         for source in find_sources(select):
@@ -53,10 +55,10 @@ def find_value_tables(tree: exp.Expr, private: Mapping[int, Table], *, idle: fro
 
 def find_sources(select: exp.Select) -> tuple[ValueSource, ...]:
     """Return the grouped subqueries of a SELECT's FROM and JOIN that read one table each."""
-    return tuple(source for node, join in list_from(select) if (source := _read_source(node, join)) is not None)
+    return tuple(source for node, join in list_from_sources(select) if (source := _read_source(node, join)) is not None)
 
 
-def list_from(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Join | None]]:
+def list_from_sources(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Join | None]]:
     """Yield the sources of FROM and JOIN, each with its join. The first has none."""
     from_ = select.args.get("from_")
     if from_ is not None:
@@ -114,7 +116,7 @@ def reads_values(select: exp.Select, source: ValueSource) -> bool:
 
 def list_columns(select: exp.Select) -> Iterator[exp.Column]:
     """Yield the columns that a SELECT reads outside the subqueries of its FROM and WITH."""
-    hidden = {id(node) for one, _ in list_from(select) if not isinstance(one, exp.Table) for node in one.walk()}
+    hidden = {id(node) for one, _ in list_from_sources(select) if not isinstance(one, exp.Table) for node in one.walk()}
     with_ = select.args.get("with_")
     if with_ is not None:
         hidden |= {id(node) for node in with_.walk()}

@@ -165,7 +165,7 @@ def _read_question(
         presence_value=present,
         having=asked,
         keeps_rows=True,
-        rank_value=_add_first(select, values, own),
+        rank_value=_add_first_place(select, values, own),
         tree=select,
     )
     member = UnitTable(alias, "", tuple(columns.items()), frozenset())
@@ -174,7 +174,7 @@ def _read_question(
     return RowsQuestion(reader.select, reader.clauses, scope, query, emptied)
 
 
-def _add_first(select: exp.Select, values: ValueColumns, own: Scope) -> str | None:
+def _add_first_place(select: exp.Select, values: ValueColumns, own: Scope) -> str | None:
     """Return the column of each row's place, if a subquery has one row of a unit only."""
     if select.args.get("group") is not None:
         return values.add_place(())
@@ -194,7 +194,7 @@ def _read_item(item: exp.Expr, own: Scope, values: ValueColumns, read: frozenset
     """Yield the names that an item of the subquery's list gives, each with its column of the question's table."""
     node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
     if is_star(node):
-        yield from _list_all(own.table)
+        yield from _list_all_columns(own.table)
         return
     called = find_value_name(item) or _name_window(node)
     found = find_column(node, own)
@@ -229,6 +229,6 @@ def _name_window(node: exp.Expr) -> str:
             return ""
 
 
-def _list_all(table: Table) -> Iterable[tuple[str, str]]:
+def _list_all_columns(table: Table) -> Iterable[tuple[str, str]]:
     made = Lookup | MergedKeys | ValueGroups
     return ((one.name, one.name) for one in table.columns if not isinstance(one.derivation, made))

@@ -110,7 +110,7 @@ def _find_levels(read: PrivateRead) -> tuple[Reader, _Inner] | None:
     found = list_readers(select, place.select, tokens) if matches_tree(place, select, tokens) else None
     if found is None or len(found) != 1 or not found[0].is_only_source or found[0].has_inner_queries():
         return None
-    inner = _read_inner(found[0], place, read)
+    inner = _read_subquery(found[0], place, read)
     if inner is None or any(value for key, value in found[0].select.args.items() if key not in _IN_READER):
         return None
     return found[0], inner
@@ -163,7 +163,7 @@ def _plan_merge(reader: Reader, inner: _Inner, read: PrivateRead) -> tuple[list[
     return changes, inner.expressions[inner.further[0]] if counts else None
 
 
-def _read_inner(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner | None:
+def _read_subquery(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner | None:
     """Return the shown columns of the subquery. Return None if the outer query groups by more than its keys."""
     select, group = read.select, reader.select.args.get("group")
     items = list_items(select, place, read.tokens)
@@ -183,12 +183,12 @@ def _read_inner(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner | N
         return None
     among = None
     if (having := select.args.get("having")) is not None and (
-        among := _read_beyond(strip_parentheses(having.this))
+        among := _read_one_row_having(strip_parentheses(having.this))
     ) is None:
         return None
     if having is not None and len(keys) == len(items):
         return None  # a question whose groups are counted around it
-    listed = {_find_grouped(one, select, items, expressions) for one in select.args["group"].expressions}
+    listed = {_find_grouped_column(one, select, items, expressions) for one in select.args["group"].expressions}
     further = tuple(sorted(keys - by)) if listed == keys else ()
     return _Inner(place, items, expressions, further, among)
 
@@ -200,7 +200,7 @@ def _find_key(grouped: exp.Expr, select: exp.Select, reader: Reader, items: Mapp
     return found or ""
 
 
-def _find_grouped(
+def _find_grouped_column(
     grouped: exp.Expr, select: exp.Select, items: Mapping[str, SelectItem], expressions: Mapping[str, exp.Expr]
 ) -> str:
     """Return the subquery's column that it groups by. Return an empty text if it shows none."""
@@ -223,7 +223,7 @@ def _resolve_place(grouped: exp.Expr, select: exp.Select) -> exp.Expr:
     return node
 
 
-def _read_beyond(having: exp.Expr) -> str | None:
+def _read_one_row_having(having: exp.Expr) -> str | None:
     """Return the condition that one row of a group meets, for a HAVING that says that there is one."""
     call = strip_parentheses(having.this) if isinstance(having, exp.GT | exp.GTE | exp.LT | exp.LTE) else None
     column = strip_parentheses(call.this) if isinstance(call, _EXTREMES) else None
@@ -274,9 +274,9 @@ def _merge_call(call: exp.Expr, reader: Reader, inner: _Inner, read: PrivateRead
     kind = node.this if isinstance(node, exp.Filter) else node
     written = spell_item(inner.items[called], EditBudget(read.text), read.text, read.tokens)
     if isinstance(call, exp.Sum) and isinstance(kind, exp.Count) and not isinstance(kind.this, exp.Distinct):
-        return written if isinstance(_find_enclosing(call), _COMPARED) else f"({written})::numeric"
+        return written if isinstance(_find_enclosing_call(call), _COMPARED) else f"({written})::numeric"
     if isinstance(call, exp.Sum) and isinstance(kind, exp.Sum):
-        if isinstance(_find_enclosing(call), _COMPARED):
+        if isinstance(_find_enclosing_call(call), _COMPARED):
             return written
         summed = (
             find_column(strip_parentheses(kind.this), _make_scope(read))
@@ -293,7 +293,7 @@ def _counts_groups(call: exp.Expr) -> bool:
     return isinstance(call, exp.Count) and isinstance(call.this, exp.Star | exp.Literal)
 
 
-def _find_enclosing(call: exp.Expr) -> exp.Expr | None:
+def _find_enclosing_call(call: exp.Expr) -> exp.Expr | None:
     above = call.parent
     while isinstance(above, exp.Paren):
         above = above.parent

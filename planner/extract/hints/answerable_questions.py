@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
 from planner.aggregates.order_statistics import is_pick
-from planner.bind.shown_expressions import check_beside_aggregates, check_shown
+from planner.bind.shown_expressions import check_beside_aggregates, check_shown_expressions
 from planner.catalog.catalog import Column, Derivation, Lookup, MergedKeys, ValueGroups
 from planner.errors import KeyholeError
 from planner.extract.private_read import ParsedQuestion
@@ -218,7 +218,7 @@ def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
         scope = add_computed_keys(scope, numbered)
         read_group_by(numbered, scope)
         grouped = list_grouped_expressions(numbered, scope)
-        check_shown(numbered, scope, *grouped)
+        check_shown_expressions(numbered, scope, *grouped)
         for one in place.numbers.nodes:
             check_beside_aggregates(one, scope, *grouped)
     except KeyholeError:

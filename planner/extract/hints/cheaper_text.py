@@ -12,7 +12,7 @@ MOST_LISTED = 20  # key values in a hint: two or three lines of a terminal
 _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 
 
-def leave_out(
+def leave_out_key_values(
     embedded: EmbeddedQuestion, column: Column, *, short: Sequence[Value], others: Sequence[Value]
 ) -> str | None:
     """Return the question without the groups of the key values `short`.

@@ -29,7 +29,7 @@ def refuse_people(error: KeyholeError, place: ParsedQuestion) -> KeyholeError | 
 
     A search for duplicates gets the reason why it has no answer. Any other question gets a hint about groups of people.
     """
-    grouped = _find_grouped(place)
+    grouped = _find_grouped_columns(place)
     people = [column for column in grouped if column.name in place.scope.table.unit and column.domain is None]
     listed = [column for column in grouped if column.domain is None]
     if people and not place.scope.table.is_row_unit:
@@ -46,7 +46,7 @@ def _add_detail(error: KeyholeError, detail: str, *, hint: str | None) -> Keyhol
     return KeyholeError(error.code, error.message, detail=detail, hint=hint, position=error.position)
 
 
-def _find_grouped(place: ParsedQuestion) -> list[Column]:
+def _find_grouped_columns(place: ParsedQuestion) -> list[Column]:
     found = []
     for node in list_group_expressions(place.select):
         try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.shown_expressions import check_shown, find_shown_aggregate
+from planner.bind.shown_expressions import check_shown_expressions, find_shown_aggregate
 from planner.catalog.catalog import MOST_BANDS, Column
 from planner.errors import KeyholeError
 from planner.extract.hints.answerable_questions import INSTEAD, copy_where, excludes_emptiness, suggest_likely_threshold
@@ -67,7 +67,7 @@ def suggest_scorecard(place: ParsedQuestion) -> str | None:
         keys = read_group_by(place.select, place.scope)
         sizes = [*_list_shown_sizes(place), *(_list_sorted_sizes(place) if whole else ())]
         proposals = [_propose(size, place, keys) for size in sizes]
-        _check_others(place)
+        _check_without_sizes(place)
     except KeyholeError:
         return None
     written = [proposed.edit for proposed in proposals if proposed is not None]
@@ -134,7 +134,7 @@ def _reads_band(call: exp.Expr, place: ParsedQuestion) -> bool:
     return isinstance(column, exp.Column) and read_name(column.this) in known
 
 
-def _check_others(place: ParsedQuestion) -> None:
+def _check_without_sizes(place: ParsedQuestion) -> None:
     """Raise the refusal that the question would still get if its counts and sums were not shown.
 
     That is KH101 for another aggregate, or an error of its columns.
@@ -151,7 +151,7 @@ def _check_others(place: ParsedQuestion) -> None:
             item.this.replace(exp.true())
     if find_shown_aggregate(masked) is not None:
         raise KeyholeError("KH101", "an aggregate is left")
-    check_shown(masked, place.scope, *list_grouped_expressions(masked, place.scope))
+    check_shown_expressions(masked, place.scope, *list_grouped_expressions(masked, place.scope))
 
 
 def _asks_threshold(place: ParsedQuestion) -> bool:

@@ -50,14 +50,14 @@ def join_both_sides(read: PrivateRead) -> tuple[Edit, ...]:
 
     Return none if its made-up rows may count.
     """
-    joined = _read_joined(read)
+    joined = _read_joined_tables(read)
     if joined is None:
         return ()
     aliases = list(joined.tables)
     for place, join in enumerate(joined.joins, start=1):
         side = str(join.side or "").upper()
         before, own = aliases[:place], aliases[place]
-        if side not in _SIDES or join.method or not _joins_private(joined, before, own, side):
+        if side not in _SIDES or join.method or not _joins_private_rows(joined, before, own, side):
             continue
         is_beside = any(isinstance(joined.tables[alias], Table) for alias in before)
         made_up = ([own] if side != "RIGHT" else None, before if side != "LEFT" else None)
@@ -71,7 +71,7 @@ def join_both_sides(read: PrivateRead) -> tuple[Edit, ...]:
     return ()
 
 
-def _read_joined(read: PrivateRead) -> _Joined | None:
+def _read_joined_tables(read: PrivateRead) -> _Joined | None:
     """Return the tables of a FROM. Return None if it has an unnamed table, or no outer join."""
     joins = read.select.args.get("joins") or []
     if not any(join.side for join in joins):
@@ -97,7 +97,7 @@ def _find_table(node: exp.Expr, catalog: Catalog, hidden: set[str]) -> Table | P
     return find_private_table(node, catalog) or next(public, None)
 
 
-def _joins_private(joined: _Joined, before: Sequence[str], own: str, side: str) -> bool:
+def _joins_private_rows(joined: _Joined, before: Sequence[str], own: str, side: str) -> bool:
     """Return True if the join may make up rows of a private table, or keep its rows that find no partner."""
     private = [isinstance(joined.tables[alias], Table) for alias in (*before, own)]
     return private[-1] if side == "LEFT" else any(private)

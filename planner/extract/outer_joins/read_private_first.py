@@ -72,7 +72,7 @@ def read_private_first(read: PrivateRead) -> tuple[Edit, ...]:
     _check_groups(read, parts=joining, using=using, tables=tables)
     edits = [*_swap_tables(read, join), *_write_inner_join(read, join)]
     if using:
-        edits += _write_on(read, join, tables)
+        edits += _write_on_for_using(read, join, tables)
     elif on is not None and others:
         edits += _move_conditions(read, on, joining[0], others, aggregates)
     return tuple(edits)
@@ -186,7 +186,7 @@ def _write_inner_join(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
     yield Edit.from_text(read.tokens[first].start, read.tokens[at].start, "")
 
 
-def _write_on(read: PrivateRead, join: exp.Join, tables: _Tables) -> Iterator[Edit]:
+def _write_on_for_using(read: PrivateRead, join: exp.Join, tables: _Tables) -> Iterator[Edit]:
     """Yield the edits that write ON for USING. Its column is that of the table whose rows are all kept."""
     column = join.args["using"][0]
     called = read_name(column if isinstance(column, exp.Identifier) else column.this)

@@ -34,7 +34,7 @@ from planner.extract.push_down_thresholds import (
     may_be_unit_query,
     plan_beside_sizes,
     reads_aggregates_elsewhere,
-    spell_inside,
+    spell_as_having,
     spell_item,
 )
 from planner.parser.clauses import Clauses, find_clauses, find_item_end, matches_tree
@@ -72,7 +72,7 @@ class _Around:
     def spell(self, first: int, past: int) -> str:
         """Return some tokens as the subquery says them."""
         conjunct = Conjunct(first, past, can_move=True)
-        return spell_inside(conjunct, self.reader, self.items, self.room, self.text, self.tokens)
+        return spell_as_having(conjunct, self.reader, self.items, self.room, self.text, self.tokens)
 
     def find_item(self, node: exp.Expr) -> SelectItem | None:
         """Return the subquery's column that an item of ORDER BY or DISTINCT ON names, itself, by place or by alias."""
@@ -127,7 +127,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     around = _Around(reader, items, EditBudget(text), text, tokens)
     moved = list(_find_windows(around))
     first_of_each = _find_first_of_each(around)
-    moved += [first_of_each] if first_of_each is not None else _find_order(around)
+    moved += [first_of_each] if first_of_each is not None else _find_order_rank(around)
     conditions = _list_conditions(around)
     if conditions is None:
         return []
@@ -145,7 +145,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
         called = shown.setdefault(one.inside, _choose_unused_name(len(shown), items))
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}"
         if one is first_of_each:
-            changes += _keep_first(one, column, around)
+            changes += _keep_first_rank(one, column, around)
         else:
             changes.append(Edit.from_text(tokens[one.first].start, tokens[one.past - 1].end, column + one.label))
     added = "".join(f", {spelled} AS {quote_identifier(called)}" for spelled, called in shown.items())
@@ -238,7 +238,7 @@ def _is_ranked(ordered: exp.Expr, around: _Around) -> bool:
     return called is not None and around.items[called].is_aggregate
 
 
-def _find_order(around: _Around) -> Iterator[_Moved]:
+def _find_order_rank(around: _Around) -> Iterator[_Moved]:
     """Yield the outer query's first ORDER BY item as a rank to move into the subquery.
 
     Yield nothing unless the item is one of the subquery's aggregates and the outer query has LIMIT.
@@ -275,7 +275,7 @@ def _find_first_of_each(around: _Around) -> _Moved | None:
     return _Moved(behind[0][1], behind[-1][2], inside)
 
 
-def _keep_first(moved: _Moved, column: str, around: _Around) -> Iterator[Edit]:
+def _keep_first_rank(moved: _Moved, column: str, around: _Around) -> Iterator[Edit]:
     """Yield the edits that write WHERE for DISTINCT ON, which leaves its order."""
     tokens, place = around.tokens, around.reader.clauses
     yield Edit.from_text(tokens[place.select].end, tokens[place.items[0][0]].start, " ")

@@ -24,20 +24,20 @@ from sqlglot import exp
 
 from planner.aggregates.cell_windows import reads_groups
 from planner.extract.private_read import PrivateRead
-from planner.extract.push_down_predicates import find_movable, name_moved
+from planner.extract.push_down_predicates import find_movable, name_moved_expression
 from planner.extract.push_down_thresholds import (
     IN_QUESTION,
     Conjunct,
     SelectItem,
     add_thresholds,
     find_mentioned_item,
-    find_settled,
+    find_settled_predicates,
     list_outer_conjuncts,
     may_be_unit_query,
     plan_beside_sizes,
     plan_push,
-    spell_inside,
-    write_settled,
+    spell_as_having,
+    write_settled_predicates,
 )
 from planner.extract.ranks.push_down_ranks import is_plain_star
 from planner.parser.clauses import Clauses, find_clauses, matches_tree
@@ -98,11 +98,11 @@ def _plan_edits(read: PrivateRead) -> list[Edit]:
         kept = any(_ranks_or_cuts(one) for one in between) and (bool(passed) or not _can_push(read))
         if passed and not kept and (changes := _move_to_having(reader, columns, place, read)):
             return changes
-        moved = _find_moved(reader, columns, taken, read) if kept or passed else []
+        moved = _find_moved_predicates(reader, columns, taken, read) if kept or passed else []
         moved = moved or _find_numbers(reader, columns, taken, read, skips_windows=kept or bool(passed))
         if moved:
             return _show(moved, [*passed, reader], columns, place, read)
-        columns = _pass_on(reader, columns)
+        columns = _read_passed_columns(reader, columns)
         passed.append(reader)
         reader = _find_reader(reader.select, reader.clauses, tokens)
     return []
@@ -162,7 +162,7 @@ def _are_apart(names: Sequence[str | None]) -> bool:
     return len(set(known)) == len(known)
 
 
-def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
+def _read_passed_columns(reader: Reader, columns: _Columns) -> _Columns | None:
     """Return the columns of a query that only passes on another's columns. Return None if it does more."""
     if any(value for key, value in reader.select.args.items() if key not in _PASSES_ON):
         return None
@@ -172,7 +172,7 @@ def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
     for item in reader.select.expressions:
         if is_star(item):
             names += columns.names
-            carried = [name for name in columns.items if not _reads_others(name, columns)]
+            carried = [name for name in columns.items if not _reads_other_groups(name, columns)]
             items |= {name: columns.items[name] for name in carried}
             expressions |= {name: columns.expressions[name] for name in carried}
             continue
@@ -180,13 +180,18 @@ def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
         inner = read_name(node.this) if isinstance(node, exp.Column) else ""
         called = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else inner
         names.append(called or None)
-        if called and inner in columns.items and _is_column_of(node, reader) and not _reads_others(inner, columns):
+        if (
+            called
+            and inner in columns.items
+            and _is_column_of(node, reader)
+            and not _reads_other_groups(inner, columns)
+        ):
             items[called] = replace(columns.items[inner], name=called)
             expressions[called] = columns.expressions[inner]
     return _Columns(tuple(names), items, expressions) if _are_apart(names) else None
 
 
-def _reads_others(name: str, columns: _Columns) -> bool:
+def _reads_other_groups(name: str, columns: _Columns) -> bool:
     """Return True if a column reads other groups, which conditions of queries between may leave out."""
     return contains_type(columns.expressions[name], exp.Window)
 
@@ -202,16 +207,18 @@ def _move_to_having(reader: Reader, columns: _Columns, place: Clauses, read: Pri
     moving = [one for one in conjuncts if one.can_move]
     if not moving:
         return []
-    spelled = [spell_inside(one, reader, columns.items, room, text, tokens) for one in moving]
+    spelled = [spell_as_having(one, reader, columns.items, room, text, tokens) for one in moving]
     changes = [Edit.from_text(tokens[one.first].start, tokens[one.past - 1].end, "true") for one in moving]
-    settled = find_settled(reader, columns.items, conjuncts, tokens)
-    changes += write_settled(
+    settled = find_settled_predicates(reader, columns.items, conjuncts, tokens)
+    changes += write_settled_predicates(
         {columns.items[name].first: (columns.items[name], value) for name, value in settled.items()}.values(), tokens
     )
     return [*changes, *add_thresholds(read.select, place, spelled, tokens[moving[0].first].start, tokens)]
 
 
-def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead) -> list[_Moved]:
+def _find_moved_predicates(
+    reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead
+) -> list[_Moved]:
     """Return the predicates over sizes in a query's list, WHERE and ORDER BY.
 
     `taken` are the names of all columns below.
@@ -233,10 +240,12 @@ def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read:
         if first in joined:
             continue
         if one.node not in called:
-            called[one.node] = name_moved(one.node, known, number=len(called), is_item=is_item and not in_where)
+            called[one.node] = name_moved_expression(
+                one.node, known, number=len(called), is_item=is_item and not in_where
+            )
             known.add(called[one.node])
         conjunct = Conjunct(first, past, can_move=True)
-        spelled = spell_inside(conjunct, reader, columns.items, room, read.text, tokens)
+        spelled = spell_as_having(conjunct, reader, columns.items, room, read.text, tokens)
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called[one.node])}"
         moved.append(_Moved(first, past, called[one.node], spelled, column if in_where else f"({column} OR false)"))
     return moved
@@ -252,7 +261,7 @@ def _join_conditions(reader: Reader, columns: _Columns, known: Set[str], read: P
     found = [one for one in conjuncts if one.is_formula]
     if not found or (len(found) == 1 and _reads_one_column(found[0], tokens)):
         return []
-    spelled = [spell_inside(one, reader, columns.items, room, text, tokens) for one in found]
+    spelled = [spell_as_having(one, reader, columns.items, room, text, tokens) for one in found]
     whole = spelled[0] if len(spelled) == 1 else " AND ".join(f"({one})" for one in spelled)
     called = next(one for number in range(len(known) + 1) if (one := name_predicate_column(number)) not in known)
     column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}"
@@ -299,7 +308,7 @@ def _find_numbers(
         )
         called = shown if shown not in known and shown.isidentifier() else _choose_unused_name(known)
         known.add(called)
-        spelled = spell_inside(Conjunct(first, end, can_move=True), reader, columns.items, room, read.text, tokens)
+        spelled = spell_as_having(Conjunct(first, end, can_move=True), reader, columns.items, room, read.text, tokens)
         label = "" if isinstance(item, exp.Alias) or called == shown else f" AS {quote_identifier(shown)}"
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}{label}"
         moved.append(_Moved(first, end, called, spelled, column))

@@ -46,7 +46,7 @@ def rank_above_all(read: PrivateRead) -> tuple[Edit, ...]:
 
 def _plan_edits(read: PrivateRead, condition: exp.Expr) -> tuple[Edit, ...]:
     select, tokens = read.select, read.tokens
-    found = _find_extreme(condition, read)
+    found = _find_extreme_size(condition, read)
     if found is None:
         return ()
     size, largest = found
@@ -64,7 +64,7 @@ def _plan_edits(read: PrivateRead, condition: exp.Expr) -> tuple[Edit, ...]:
     return (Edit.from_text(tokens[start].start, tokens[end - 1].end, ranked),)
 
 
-def _find_extreme(condition: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, bool] | None:
+def _find_extreme_size(condition: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, bool] | None:
     """Return the size that is compared with that of all groups, and True if it is the largest.
 
     Return None for other conditions.
@@ -73,7 +73,9 @@ def _find_extreme(condition: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, boo
         return None
     left, right = strip_parentheses(condition.this), strip_parentheses(condition.expression)
     for size, other in ((left, right), (right, left)):
-        compared = _read_all(other, read) if isinstance(other, exp.All) else _read_extreme(other, read)
+        compared = (
+            _read_compared_with_all(other, read) if isinstance(other, exp.All) else _read_scalar_extreme(other, read)
+        )
         if compared is None or not is_size(size):
             continue
         shown, alias, largest = compared
@@ -84,7 +86,7 @@ def _find_extreme(condition: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, boo
     return None
 
 
-def _read_all(node: exp.All, read: PrivateRead) -> tuple[exp.Expr, str, bool | None] | None:
+def _read_compared_with_all(node: exp.All, read: PrivateRead) -> tuple[exp.Expr, str, bool | None] | None:
     """Return the size in ALL (SELECT size FROM table GROUP BY keys), and the qualifier of its columns."""
     found = _read_groups(node.this, read, clauses=_GROUPED)
     if found is None or len(found[0].expressions) != 1:
@@ -92,13 +94,13 @@ def _read_all(node: exp.All, read: PrivateRead) -> tuple[exp.Expr, str, bool | N
     return strip_parentheses(found[0].expressions[0].unalias()), found[1], None
 
 
-def _read_extreme(node: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, str, bool | None] | None:
+def _read_scalar_extreme(node: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, str, bool | None] | None:
     """Return the size whose largest or least over all groups a subquery gives: by max(), or as the first of them."""
     query = node.this if isinstance(node, exp.Subquery) else None
     if not isinstance(query, exp.Select) or len(query.expressions) != 1:
         return None
     if query.args.get("group") is not None:
-        return _read_first(query, read)
+        return _read_first_of_order(query, read)
     shown = strip_parentheses(query.expressions[0].unalias())
     source = query.args["from_"].this if query.args.get("from_") is not None else None
     if (
@@ -122,7 +124,7 @@ def _read_extreme(node: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, str, boo
     return strip_parentheses(items[0].unalias()), found[1], isinstance(shown, exp.Max)
 
 
-def _read_first(query: exp.Select, read: PrivateRead) -> tuple[exp.Expr, str, bool | None] | None:
+def _read_first_of_order(query: exp.Select, read: PrivateRead) -> tuple[exp.Expr, str, bool | None] | None:
     found = _read_groups(query, read, clauses=_GROUPED | {"order", "limit"})
     order, limit = query.args.get("order"), read_limit(query)
     if found is None or order is None or not is_number(limit, 1) or isinstance(query.args["limit"], exp.Fetch):

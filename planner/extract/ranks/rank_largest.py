@@ -109,7 +109,7 @@ def _compare_in_list(level: _Level, read: PrivateRead) -> list[Edit]:
     for item, (first, past) in zip(level.select.expressions, level.place.items, strict=True):
         for node in item.find_all(exp.EQ, exp.GTE, exp.LTE):
             for own, other, kind in _list_sides(node):
-                extreme = _read_extreme(other)
+                extreme = _read_extreme_size(other)
                 if extreme is None or not _is_reached(own, extreme, kind, level):
                     continue
                 written = [SearchedNode(one, first, past) for one in (node, own, *extreme.partition)]
@@ -133,7 +133,7 @@ def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
     for (first, past), node in find_conjuncts(outer.select, outer.clauses, tokens) or ():
         for own, other, kind in _list_sides(strip_parentheses(node)):
             size, largest = _find_item(own, outer, items), _find_item(other, outer, items)
-            extreme = None if largest is None else _read_extreme(largest.node)
+            extreme = None if largest is None else _read_extreme_size(largest.node)
             if size is None or largest is None or extreme is None:
                 continue
             if not _is_reached(size.node, extreme, kind, level):
@@ -183,7 +183,7 @@ def _list_sides(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr, type[exp.E
         yield other, own, _MIRRORED[type(node)]
 
 
-def _read_extreme(node: exp.Expr) -> _Extreme | None:
+def _read_extreme_size(node: exp.Expr) -> _Extreme | None:
     node = strip_parentheses(node)
     if not isinstance(node, exp.Window) or not isinstance(node.this, exp.Max | exp.Min):
         return None

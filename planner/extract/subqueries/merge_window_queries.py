@@ -22,7 +22,7 @@ from planner.extract.push_down_thresholds import (
     list_items,
     may_be_unit_query,
     plan_beside_sizes,
-    spell_inside,
+    spell_as_having,
     spell_item,
 )
 from planner.extract.ranks.push_down_ranks import is_plain_star
@@ -215,7 +215,7 @@ def _write_where_around(found: _Merged) -> str | None:
     if any(find_mentioned_item(column, reader, found.items) is None for column in where.find_all(exp.Column)):
         return None
     conjunct = Conjunct(at + 1, reader.clauses.end, can_move=True)
-    condition = spell_inside(conjunct, reader, found.items, found.room, found.read.text, tokens)
+    condition = spell_as_having(conjunct, reader, found.items, found.room, found.read.text, tokens)
     return _parenthesise(condition, tokens[at : reader.clauses.end])
 
 

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.bind.from_clause import split_conjuncts
 from planner.extract.private_read import PrivateRead
-from planner.extract.relations import list_private
+from planner.extract.relations import list_private_tables
 from planner.extract.subqueries.calendar_shifts import (
     Calendar,
     Shift,
@@ -78,7 +78,7 @@ def read_self_join(reader: Reader, read: PrivateRead) -> SelfJoin | None:
         return None
     if any(map(is_star, select.expressions)) or contains_type(select.args.get("where") or exp.Null(), exp.Query):
         return None
-    private = {id(node): table for node, table in list_private(read.query, read.catalog)}
+    private = {id(node): table for node, table in list_private_tables(read.query, read.catalog)}
     sources: list[JoinedGroups] = []
     on: list[exp.Expr] = []
     using: set[str] = set()

@@ -24,7 +24,7 @@ from planner.functionals.mean_bands import MeanBands
 from planner.functionals.row_range import find_row_range
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import CellRead, Functional, Measure
-from planner.values.decimals import convert_to_decimal, round_up
+from planner.values.decimals import convert_to_decimal, round_up_to_two_digits
 
 _ROWS_BESIDE = 5
 """The mean of n groups has this times the root of n as many rows as a group, or n times: it errs about a fifth."""
@@ -89,7 +89,7 @@ def _place(
 
 def _multiply_rows(rows: int, groups: int) -> int:
     """Return the rows that the mean of some groups should have beside that of one group of `rows` rows."""
-    return int(round_up(Fraction(rows * min(groups, ceil(_ROWS_BESIDE * sqrt(groups))))))
+    return int(round_up_to_two_digits(Fraction(rows * min(groups, ceil(_ROWS_BESIDE * sqrt(groups))))))
 
 
 def _list_conjuncts(formula: Having) -> Iterator[Comparison]:
@@ -130,7 +130,7 @@ def _find_allowed(leaf: Comparison, bands: MeanBands) -> Fraction:
         return Fraction(amount.number)
     first = bands.make_sides(leaf, {})[0]
     noise = max(bands.estimate_noise(first, end) for end in (first.least, first.most)) / leaf.other_mean.rows[0]
-    return Fraction(round_up(min(noise * _WORTH, width / 2)))
+    return Fraction(round_up_to_two_digits(min(noise * _WORTH, width / 2)))
 
 
 def read_group_means(leaf: Comparison, bands: MeanBands) -> tuple[Functional, Fraction]:

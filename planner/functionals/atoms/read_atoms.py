@@ -41,7 +41,7 @@ from planner.functionals.guards import (
     strip_guards,
 )
 from planner.functionals.mean_bands import MeanBands
-from planner.functionals.settled import refuse_undecidable, replace_settled
+from planner.functionals.settled import refuse_undecidable, replace_settled_comparisons
 from planner.functionals.variance_centres import replace_variances
 from planner.question.condition import Condition
 from planner.question.question import NEAR_EMPTY, Accuracy, Atom, Functional
@@ -167,7 +167,7 @@ def _read_as_typed(formula: Having, collected: FormulaCollector, *, refuse_settl
 
 def _refuse_settled(guarded: GuardedFormula, collected: FormulaCollector) -> None:
     """Raise KH220 if declared bounds decide the formula, whatever the data."""
-    whole = _simplify(strip_guards(replace_settled(guarded, only_unguarded=False), capped=frozenset()))
+    whole = _simplify(strip_guards(replace_settled_comparisons(guarded, only_unguarded=False), capped=frozenset()))
     deciding = next(
         (leaf for leaf in guarded.walk_leaves() if leaf.known_truth is not None and leaf.known_truth == whole), None
     )
@@ -181,11 +181,11 @@ def _find_guards(guarded: GuardedFormula, collected: FormulaCollector) -> tuple[
     A settled comparison stays if leaving it out would make a guard necessary. Raises KH206.
     """
     functionals = dict(enumerate(collected.functionals))
-    shorter = replace_settled(guarded, only_unguarded=False)
+    shorter = replace_settled_comparisons(guarded, only_unguarded=False)
     try:
         return shorter, find_guards(shorter, functionals, where=collected.where)
     except KeyholeError:
-        kept = replace_settled(guarded, only_unguarded=True)
+        kept = replace_settled_comparisons(guarded, only_unguarded=True)
         return kept, find_guards(kept, functionals, where=collected.where)
 
 

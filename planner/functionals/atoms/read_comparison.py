@@ -18,7 +18,7 @@ from planner.functionals.guards import Absence, ComparisonPlace, Guarded
 from planner.functionals.mean_bands import MeanBands
 from planner.functionals.per_key_offsets import LIMIT, make_offsets
 from planner.functionals.row_range import find_row_range, find_row_range_without, is_never_null
-from planner.functionals.settled import settle, settle_beside, warn_of_settled
+from planner.functionals.settled import settle, settle_with_known_values, warn_of_settled_comparison
 from planner.question.condition import ALWAYS
 from planner.question.condition_text import write_canonical
 from planner.question.key_cells import OWN_GROUP_ALONE
@@ -129,7 +129,7 @@ def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: F
     settled = settle(comparison, made, typed, ranges=ranges, table=table, where=where)
     if settled is not None:
         collected.settled[comparison.part_of or comparison.text] = (comparison, settled)
-        collected.warn(warn_of_settled(comparison, settled))
+        collected.warn(warn_of_settled_comparison(comparison, settled))
     return settled
 
 
@@ -184,7 +184,8 @@ def _find_absences(
     typed = make_literals(0, comparison.operator, at, tolerance=0)
     return tuple(
         replace(absence, fails_beside=(other.values,))
-        if settle_beside(made, typed, other.values, absence.values, ranges=ranges, table=table, where=where) == FALSE
+        if settle_with_known_values(made, typed, other.values, absence.values, ranges=ranges, table=table, where=where)
+        == FALSE
         else absence
         for absence, other in (found, reversed(found))
     )

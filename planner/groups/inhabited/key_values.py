@@ -22,7 +22,7 @@ from planner.groups.inhabited.column_roots import CYCLIC, derive_value, find_roo
 from planner.groups.inhabited.possible_truth import (
     Places,
     PossibleTruths,
-    allow_both,
+    allow_both_truths,
     find_possible_places,
     test_values,
 )
@@ -31,7 +31,7 @@ from planner.groups.inhabited.root_spans import (
     RootLine,
     Spans,
     find_line,
-    find_rising,
+    find_rising_column,
     find_spans,
     find_unit,
 )
@@ -41,7 +41,7 @@ from planner.question.disjoint import ConditionRows
 _MOST_COMPARED = 100_000  # parts of conditions that are held against each other: some fifty milliseconds
 
 
-def list_inhabited(
+def list_inhabited_values(
     key: Column, values: tuple[Value, ...], conditions: Iterable[Condition], table: Table
 ) -> tuple[Value, ...]:
     """Return the values of a key that some row may have which satisfies the conditions."""
@@ -104,7 +104,7 @@ def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root:
             make = make_value_function(column, root, table)
             known[column.name] = None if make is None else [make(value) for value in values]
         found = known[column.name]
-        return allow_both(len(values)) if found is None else test_values(leaf, column, found)
+        return allow_both_truths(len(values)) if found is None else test_values(leaf, column, found)
 
     return find_possible_places(told, test, len(values))
 
@@ -147,7 +147,7 @@ def _mark_parts(parts: ValueGroups, values: Sequence[Any], told: Sequence[Condit
     line = find_line(base if isinstance(base.name, ComputedName) else _find_root(base, table))
     if line is None:
         return None
-    scale, cuts = find_rising(base, line), cast("Sequence[Any]", parts.cut_points)
+    scale, cuts = find_rising_column(base, line), cast("Sequence[Any]", parts.cut_points)
     within = scale is not None and cuts and parts.groups[0] is parts.groups[-1] is None
     ends = (scale.find_point(cuts[0]), scale.find_point(cuts[-1])) if scale is not None and within else (None, None)
     spans = find_spans(line, told, table, among=ends)
@@ -175,7 +175,7 @@ def _may_miss(column: Column, line: RootLine, spans: Spans, table: Table) -> boo
     """Return True if a lookup may give NULL somewhere in the spans, because its row is missing or holds NULL."""
     if not isinstance(column.derivation, Lookup):
         return False
-    base, pairs = find_rising(table.get_column(column.derivation.column), line), column.derivation.pairs
+    base, pairs = find_rising_column(table.get_column(column.derivation.column), line), column.derivation.pairs
     if base is None:
         return True
     known = [value for value, found in zip(pairs.known, pairs.found, strict=True) if found is not None]
@@ -205,7 +205,7 @@ def _mark_times(
         one for one in told if line.reads_cyclic_part(one, table)
     ]  # which a period may decide, however many there are
     told_by_value = _hold_at(values, again, root=column.name, table=table) if again else None
-    scale, among = find_rising(column, line), cast("Sequence[Any]", values)
+    scale, among = find_rising_column(column, line), cast("Sequence[Any]", values)
     ends = (
         (None, None)
         if scale is None or not among

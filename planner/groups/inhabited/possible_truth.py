@@ -30,7 +30,7 @@ class PossibleTruths:
     may_be_false: Places
 
 
-def allow_both(count: int) -> PossibleTruths:
+def allow_both_truths(count: int) -> PossibleTruths:
     """Return the possible truths of a test of an unknown value: true and false, for each of `count` candidates."""
     every = np.ones(count, dtype=np.bool_)
     return PossibleTruths(every, every)
@@ -80,7 +80,9 @@ def find_possible_places(conditions: Iterable[Condition], test: Callable[[Leaf],
     """
     held = np.ones(count, dtype=np.bool_)
     for condition in conditions:
-        held &= condition.fold(test, negation=_negate, every=_join_every(count), some=_join_some(count)).may_be_true
+        held &= condition.fold(
+            test, negation=_negate, every=_join_truths_by_and(count), some=_join_truths_by_or(count)
+        ).may_be_true
     return held
 
 
@@ -88,7 +90,7 @@ def _negate(one: PossibleTruths) -> PossibleTruths:
     return PossibleTruths(one.may_be_false, one.may_be_true)
 
 
-def _join_every(count: int) -> Callable[[Sequence[PossibleTruths]], PossibleTruths]:
+def _join_truths_by_and(count: int) -> Callable[[Sequence[PossibleTruths]], PossibleTruths]:
     def join(parts: Sequence[PossibleTruths]) -> PossibleTruths:
         true = reduce(np.logical_and, (one.may_be_true for one in parts), np.ones(count, dtype=np.bool_))
         return PossibleTruths(
@@ -98,9 +100,9 @@ def _join_every(count: int) -> Callable[[Sequence[PossibleTruths]], PossibleTrut
     return join
 
 
-def _join_some(count: int) -> Callable[[Sequence[PossibleTruths]], PossibleTruths]:
+def _join_truths_by_or(count: int) -> Callable[[Sequence[PossibleTruths]], PossibleTruths]:
     def join(parts: Sequence[PossibleTruths]) -> PossibleTruths:
-        inner = _join_every(count)([_negate(one) for one in parts])
+        inner = _join_truths_by_and(count)([_negate(one) for one in parts])
         return _negate(inner)
 
     return join

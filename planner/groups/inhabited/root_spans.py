@@ -25,7 +25,7 @@ from planner.groups.inhabited.column_roots import CYCLIC, derive_value
 from planner.groups.inhabited.possible_truth import (
     Places,
     PossibleTruths,
-    allow_both,
+    allow_both_truths,
     find_possible_places,
     test_values,
 )
@@ -229,7 +229,7 @@ class RisingColumn:
         return isinstance(value, date)
 
 
-def find_rising(column: Column, line: RootLine) -> RisingColumn | None:
+def find_rising_column(column: Column, line: RootLine) -> RisingColumn | None:
     """Return the column as one that rises with its root, or None if it does not rise."""
     if column.name == line.column.name:
         return RisingColumn(line, None)
@@ -297,17 +297,17 @@ class _Cells:
         """Return the cells in which a test may be true, and those in which it may be false."""
         count = len(self.cuts) + 2
         column = self.table.get_column(leaf.column)
-        scale, lookup = find_rising(column, self.line), column.derivation
+        scale, lookup = find_rising_column(column, self.line), column.derivation
         if scale is not None:
             return self._compare(leaf, scale, self._mark_present(derived=scale.derived is not None))
         if _find_cyclic_part(column, self.line):
             present = self._mark_present(derived=True)
             return PossibleTruths(~present if isinstance(leaf, IsNull) else present, present)
         if not isinstance(lookup, Lookup) or not lookup.is_listed:
-            return allow_both(count)
-        base = find_rising(self.table.get_column(lookup.column), self.line)
+            return allow_both_truths(count)
+        base = find_rising_column(self.table.get_column(lookup.column), self.line)
         if base is None or not all(base.is_comparable(known) for known in lookup.pairs.known):
-            return allow_both(count)
+            return allow_both_truths(count)
         none = test_values(leaf, column, [None])
         true, false = (np.full(count, bool(one[0])) for one in (none.may_be_true, none.may_be_false))
         found = test_values(leaf, column, lookup.pairs.found)
@@ -349,7 +349,7 @@ class _Cells:
                         )
                     ] = True
             case _:
-                return allow_both(len(present))
+                return allow_both_truths(len(present))
         return PossibleTruths(true & present, ~true & present)
 
     def join_cells(self, held: Places) -> Spans:
@@ -368,9 +368,9 @@ class _Cells:
 def _list_changes(leaf: Leaf, line: RootLine, table: Table) -> Iterator[tuple[RisingColumn, Value]]:
     """Yield the values at which a test changes, each with the rising column whose value it is."""
     column = table.get_column(leaf.column)
-    scale = find_rising(column, line)
+    scale = find_rising_column(column, line)
     if scale is None and isinstance(column.derivation, Lookup) and column.derivation.is_listed:
-        base = find_rising(table.get_column(column.derivation.column), line)
+        base = find_rising_column(table.get_column(column.derivation.column), line)
         if base is not None:
             yield from ((base, known) for known in column.derivation.pairs.known if base.is_comparable(known))
     match leaf:

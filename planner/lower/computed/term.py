@@ -67,7 +67,7 @@ def _write_sql(row: StoredRow, term: RowTerm) -> str:
         case "part" | "start":
             return _write_calendar(row, term)
         case "moved":
-            return _write_moved(row, term)
+            return _write_shifted_month(row, term)
         case "=" | "<" | "= by" | "< by":
             return _write_comparison(row, term)
         case "number":
@@ -79,7 +79,7 @@ def _write_sql(row: StoredRow, term: RowTerm) -> str:
             return _write_age(row, term)
     if term.kind is TermKind.TEXT or term.function == "length":
         return _write_text(row, term)
-    return _write_double(row, term) if term.kind is TermKind.FLOATING else _write_whole(row, term)
+    return _write_double(row, term) if term.kind is TermKind.FLOATING else _write_whole_number(row, term)
 
 
 def _write_column(row: StoredRow, term: RowTerm) -> str:
@@ -197,7 +197,7 @@ def _write_calendar(row: StoredRow, term: RowTerm) -> str:
     return row.dialect.count_days(f"({found})")
 
 
-def _write_moved(row: StoredRow, term: RowTerm) -> str:
+def _write_shifted_month(row: StoredRow, term: RowTerm) -> str:
     """Return the SQL of a time some months later. In a month that is too short for its day it is the last day."""
     name, months = str(term.value), term.arguments[0].value
     assert isinstance(months, int)
@@ -246,7 +246,7 @@ def _write_unsigned_zero(row: StoredRow, term: RowTerm) -> str:
     return f"CASE WHEN abs({sql}) < {spelled(_TINY)} THEN {spelled(0.0)} ELSE {sql} END"
 
 
-def _write_whole(row: StoredRow, term: RowTerm) -> str:
+def _write_whole_number(row: StoredRow, term: RowTerm) -> str:
     dialect = row.dialect
     cast, kind = dialect.spelling.write_cast, dialect.choose_whole_type(term.limit)
     match term.function:
@@ -268,7 +268,7 @@ def _write_whole(row: StoredRow, term: RowTerm) -> str:
         case "floor of" | "ceil of" | "trunc of" | "round of":
             return cast(_write_rounded_quotient(row, term), kind)
         case "nearest":
-            return cast(_write_nearest(row, term), kind)
+            return cast(_write_nearest_integer(row, term), kind)
         case "round double" | "trunc double":
             return cast(_write_rounded_double(row, term), kind)
         case "floor" | "ceil" | "round" | "trunc":
@@ -322,7 +322,7 @@ def _write_rounded_double(row: StoredRow, term: RowTerm) -> str:
     return f"((CASE WHEN {x} < {spelled(0.0)} THEN -1 ELSE 1 END) * ({below} + CASE WHEN {up} THEN 1 ELSE 0 END))"
 
 
-def _write_nearest(row: StoredRow, term: RowTerm) -> str:
+def _write_nearest_integer(row: StoredRow, term: RowTerm) -> str:
     """Return the SQL of the integer nearest to a double, the even one of two."""
     spelled, x = row.dialect.spelling.write_double, f"({_write_sql(row, term.arguments[0])})"
     small = f"(CASE WHEN abs({x}) < {spelled(4e15)} THEN {x} END)"  # beyond 2^52 every double is whole

@@ -80,7 +80,7 @@ def ask_public_rows(
     left_dear = is_dear and has_expensive(stored, list_conditions(asked.where, asked.functionals), keys)
     if (left_dear and table.members) or (is_dear and dialect.row_fence is None):
         return plain  # these are computed before the tables are joined, or not at all
-    return asked if left_dear or not is_first else _split(table, plain, _list_demanded(table, where))
+    return asked if left_dear or not is_first else _split(table, plain, _list_implied_conditions(table, where))
 
 
 def _split(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condition]) -> PublicConditions:
@@ -96,7 +96,7 @@ def _split(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condi
     return PublicConditions(where, functionals, splitting.carried, demanded)
 
 
-def _list_demanded(table: Table, where: Condition) -> dict[Place, Condition]:
+def _list_implied_conditions(table: Table, where: Condition) -> dict[Place, Condition]:
     """Return, by place, the conditions that WHERE implies for public rows.
 
     Private rows that find no such row are dropped.

@@ -22,7 +22,7 @@ from planner.lower.bounded_scan import BoundedScan
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.joins import join_lookups, join_members, list_pinned
+from planner.lower.joins import join_lookups, join_members, list_pinned_relations
 from planner.lower.kept.named_steps import define_steps
 from planner.lower.key_tests import pair_keys, write_row_tests, write_where_tests
 from planner.lower.layout import indent_blocks, write_group_by, write_select, write_where
@@ -62,7 +62,7 @@ class ScoreCounts:
     @property
     def pinned(self) -> tuple[PinnedRelation, ...]:
         """The pinned relations of public values that it reads and that are not written in it."""
-        return list_pinned(self.table, dialect=self.dialect)
+        return list_pinned_relations(self.table, dialect=self.dialect)
 
     @property
     def sql(self) -> str:

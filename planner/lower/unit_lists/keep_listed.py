@@ -22,7 +22,7 @@ from planner.lower.key_tests import write_where_tests
 from planner.lower.read_columns import keep_columns, list_summed_columns
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.reach import list_owners
-from planner.lower.unit_rows import StoredTotals, list_needed, write_unit_columns
+from planner.lower.unit_rows import StoredTotals, list_needed_functionals, write_unit_columns
 from planner.lower.whole_joins.fences import add_any_row, write_row_fence, write_whole_read
 from planner.lower.whole_joins.front_conditions import FrontConditions, ask_rows
 from planner.question.condition import ALWAYS, Condition, find_columns
@@ -31,7 +31,7 @@ from planner.question.question import ListedRows, ListedTotals
 _ENDS = (("min", "least"), ("max", "most"))
 
 
-def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_asked: bool = False) -> RowSql:
+def keep_listed_units(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_asked: bool = False) -> RowSql:
     """Return the rows of listed units alone, or the rows as they are if their table has no lists.
 
     Expensive conditions were computed for all rows before, so the lists do not change any row's cost.
@@ -52,7 +52,7 @@ def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_aske
     shown = [dialect.spelling.quote_identifier(column.name) for column in usable]
     shown += dict.fromkeys(name for names in computed for name in names.values())
     joined, names, steps, on_all, whole = [], {}, [table.steps], [], []
-    relation, of_row = table.relation, {name: row.write_column(name) for name in _list_compared(table)}
+    relation, of_row = table.relation, {name: row.write_column(name) for name in _list_compared_columns(table)}
     if is_asked and all(listed.comparison is None for listed in table.unit_lists):
         relation, found = ask_rows(row, FrontConditions(asked), shown=shown, keys=tuple(of_row))
         of_row = dict(zip(of_row, found, strict=True))
@@ -91,7 +91,7 @@ def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_aske
     return replace(row, table=replace(table, relation=relation, lists=(), steps=merge_steps(*steps)))
 
 
-def _list_compared(table: Table) -> dict[str, None]:
+def _list_compared_columns(table: Table) -> dict[str, None]:
     """Return the columns of a row that are compared with columns of lists."""
     found = dict.fromkeys(table.unit)
     for listed in table.unit_lists:
@@ -124,20 +124,20 @@ def _find_way(known: Table, listed: UnitList) -> _ListJoin:
     outside = {inside: name for name, inside in listed.key_columns}
     reached = {*listed.table.unit, *(here for _, here in path.added_columns)}
     table = listed.rule.rows.table if isinstance(listed.rule, ListedTotals) else listed.table
-    read = table.include_bases([*outside, *_list_asked(listed)])
+    read = table.include_bases([*outside, *_list_rule_columns(listed)])
     if read & reached or not outside.keys() >= set(path.from_columns):
         return _ListJoin.UNIT
     met = tuple(outside[name] for name in path.from_columns)
     if not known.members:
-        return _find_leading(known, met, path)
+        return _find_key_role(known, met, path)
     for member in known.members:
         names = {named: own for own, named in member.columns}
         if names.keys() >= set(met):
-            return _find_leading(member.table, tuple(names[name] for name in met), path)
+            return _find_key_role(member.table, tuple(names[name] for name in met), path)
     return _ListJoin.UNIT
 
 
-def _find_leading(known: Table, key: tuple[str, ...], path: UnitPath) -> _ListJoin:
+def _find_key_role(known: Table, key: tuple[str, ...], path: UnitPath) -> _ListJoin:
     """Return the role of a key for a row of one table, if the key may lead to units along a path."""
     if known.name == path.table.name and key == path.to_columns:
         return _ListJoin.KEY_OF_OWNER
@@ -149,7 +149,7 @@ def _find_leading(known: Table, key: tuple[str, ...], path: UnitPath) -> _ListJo
     return _ListJoin.KEY_OF_UNIT if key in ways else _ListJoin.UNIT
 
 
-def _list_asked(listed: UnitList) -> Iterator[str]:
+def _list_rule_columns(listed: UnitList) -> Iterator[str]:
     """Yield the columns of the listed table that a rule reads."""
     if listed.comparison is not None:
         yield listed.comparison[2]
@@ -157,7 +157,7 @@ def _list_asked(listed: UnitList) -> Iterator[str]:
         case ListedRows(where):
             yield from find_columns(where)
         case ListedTotals(rows, groups):
-            yield from (*groups, *find_columns(rows.where), *list_summed_columns(list_needed(rows)))
+            yield from (*groups, *find_columns(rows.where), *list_summed_columns(list_needed_functionals(rows)))
 
 
 def _join_owner(
@@ -252,7 +252,7 @@ def _write_units_of_rows(
     if listed.comparison is not None:
         read.append(listed.comparison[2])
         names = [*names, "keyhole_value"]
-    stored = _read_listed(listed.table, [*read, *find_columns(rule.where)], dialect)
+    stored = _read_listed_table(listed.table, [*read, *find_columns(rule.where)], dialect)
     row = compute_conditions(stored, rule.where, ())
     units = [row.write_column(name) for name in read]
     tests = [*(f"({unit}) IS NOT NULL" for unit in units), *write_where_tests(row, rule.where)]
@@ -266,7 +266,7 @@ def _remove_path(table: Table) -> Table:
     return replace(table, unit=(), path=None)
 
 
-def _read_listed(table: Table, read: Iterable[str], dialect: Dialect) -> RowSql:
+def _read_listed_table(table: Table, read: Iterable[str], dialect: Dialect) -> RowSql:
     """Return a row of a listed table with the columns that are read."""
     table = keep_columns(table, read)
     return RowSql(table=join_lookups(join_members(table, dialect=dialect), dialect=dialect), dialect=dialect)
@@ -277,12 +277,12 @@ def _write_units_of_totals(
 ) -> tuple[str, tuple[NamedStep, ...]]:
     """Return SQL for the units, and their keys, with a group of rows whose totals the rule selects, and its steps."""
     rows = rule.rows
-    needed = list_needed(rows)
+    needed = list_needed_functionals(rows)
     keys = [inside for _, inside in listed.key_columns]
     others = [name for name in rule.groups if name not in keys]
     grouped = [*rows.table.unit, *keys, *others]
     read = [*grouped, *find_columns(rows.where), *list_summed_columns(needed)]
-    row = compute_conditions(_read_listed(replace(rows.table, lists=()), read, dialect), rows.where, needed)
+    row = compute_conditions(_read_listed_table(replace(rows.table, lists=()), read, dialect), rows.where, needed)
     summed = [FunctionalSql.from_functional(row, one, where=ALWAYS, among=rows.where) for one in needed]
     called = [*names, *(f"g{i}" for i in range(len(others)))]
     shown = [f"{row.write_column(name)} AS {alias}" for name, alias in zip(grouped, called, strict=True)]

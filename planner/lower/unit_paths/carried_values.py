@@ -11,7 +11,7 @@ from planner.catalog.sql_types import read_text_limit
 from planner.lower.row import RowSql
 
 
-def find_longest(table: Table) -> dict[str, int]:
+def find_longest_lookup_texts(table: Table) -> dict[str, int]:
     """Return, by column, the length of the longest text by which the column is looked up."""
     found: dict[str, int] = {}
     for column in table.columns:

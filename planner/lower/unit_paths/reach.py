@@ -104,7 +104,7 @@ def list_owners(table: Table, *, dialect: Dialect) -> tuple[NamedStep | None, tu
     if table.path.table.has_key(table.path.to_columns):
         return None, ()
     finding = _UnitFinder(table.path.table, table.path.to_columns, (), dialect, NO_LENGTHS)
-    repeated = _list_repeated(finding.table, finding.through, dialect)
+    repeated = _list_repeated_keys(finding.table, finding.through, dialect)
     firsts, steps = finding.list_firsts(repeated)
     return firsts, merge_steps(steps, [repeated, firsts])
 
@@ -147,7 +147,7 @@ class _UnitFinder:
         if len(self.through) > 1 and not self.brought and _has_least_unit(row.table):
             shown, named = f"{', '.join(self._keys)}, min(keyhole_p0) AS keyhole_p0", ", ".join(self._keys)
             return f"(SELECT {shown} FROM ({rows}) AS keyed GROUP BY {named}) AS found", row.table.steps
-        repeated = _list_repeated(self.table, self.through, self.dialect)
+        repeated = _list_repeated_keys(self.table, self.through, self.dialect)
         firsts, steps = self.list_firsts(repeated)
         kept = ", ".join([*self._keys, *self._units, *compress(self._value_aliases, read)])
         met = " AND ".join(f"{name} = keyhole_s{i}" for i, name in enumerate(self._keys))
@@ -185,7 +185,7 @@ class _UnitFinder:
             f"{row.write_column(name)} AS {alias}" for name, alias in zip(reached.unit, self._units, strict=True)
         ]
         columns += [
-            f"{_write_carried(row, reached.get_column(name), self.longest)} AS {alias}"
+            f"{_write_carried_value(row, reached.get_column(name), self.longest)} AS {alias}"
             for name, alias in compress(zip(self.brought, self._value_aliases, strict=True), read)
         ]
         tests = [f"({row.write_column(name)}) IS NOT NULL" for name in (*self.through, *reached.unit)]
@@ -215,7 +215,7 @@ def _has_least_unit(table: Table) -> bool:
     return len(table.unit) == 1 and table.get_column(table.unit[0]).sql_type in _ORDERED
 
 
-def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> NamedStep:
+def _list_repeated_keys(table: Table, through: Sequence[str], dialect: Dialect) -> NamedStep:
     """Return the step of the keys that several rows of a table have, and one more key.
 
     Ordering by all columns is expensive, and only the rows of these keys need it. With one more key the rows of listed
@@ -234,7 +234,7 @@ def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> Na
     )
 
 
-def _write_carried(row: RowSql, column: Column, longest: Mapping[str, int]) -> str:
+def _write_carried_value(row: RowSql, column: Column, longest: Mapping[str, int]) -> str:
     """Return SQL for a value in the form in which it is carried, NULL for a type that no question reads."""
     if column.sql_type is SqlType.OTHER:
         return "NULL"

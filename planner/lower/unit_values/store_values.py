@@ -52,7 +52,7 @@ def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
     """Return the joined rows with a column for each value."""
     identifier = dialect.spelling.quote_identifier
     joined_row = _compute_windows(RowSql(table=joined, dialect=dialect), [_get_rule(one) for one in table.own])
-    row, stored = RowSql(table=joined_row.table, dialect=dialect), _list_stored(joined)
+    row, stored = RowSql(table=joined_row.table, dialect=dialect), _list_stored_columns(joined)
     shown = [identifier(column.name) for column in stored]
     relations, steps = [], [joined.steps]
     for i, values in enumerate(table.own):
@@ -88,7 +88,7 @@ def _get_rule(values: UnitValues) -> ValuesOfRows:
     return values.rule
 
 
-def _list_stored(table: Table) -> list[Column]:
+def _list_stored_columns(table: Table) -> list[Column]:
     return [column for column in table.columns if column.derivation is None and column.sql_type is not SqlType.OTHER]
 
 
@@ -139,7 +139,7 @@ def _list_tie_order(row: RowSql, known: set[str]) -> list[str]:
     every question.
     """
     seen = sorted(
-        one.name for one in _list_stored(row.table) if one.name not in known and one.name not in row.table.unit
+        one.name for one in _list_stored_columns(row.table) if one.name not in known and one.name not in row.table.unit
     )
     order = [_write_order(OwnOrder(name, descending=False, nulls_first=True), row) for name in seen]
     long = [name for name in seen if row.table.get_column(name).sql_type is SqlType.TEXT]

@@ -125,7 +125,7 @@ def test_rows(row: RowSql, front: FrontConditions) -> tuple[str, list[str]]:
     tests = write_where_tests(row, front.own)
     if not front.public_keys:
         return row.table.relation, tests
-    own, identifier = _list_own(row.table), row.dialect.spelling.quote_identifier
+    own, identifier = _list_own_columns(row.table), row.dialect.spelling.quote_identifier
     names = [f"keyhole_a{i}" for i in range(len(front.public_keys))]
     looked_up = [row.table.get_column(one.column) for one in front.public_keys]
     read = [f"{row.write_column(one.name)} AS {name}" for one, name in zip(looked_up, names, strict=True)]
@@ -192,13 +192,13 @@ def _place_conditions(table: Table, asked: Iterable[Condition], found: Iterable[
         of_members = (hand_on(one.table, {named: own for own, named in one.columns}) for one in table.members)
         return FrontConditions(members=tuple(of_members))
     brought = {} if table.path is None else {here: there for there, here in table.path.added_columns}
-    names = _list_own(table)
+    names = _list_own_columns(table)
     own = join_all(_imply(one, table, names) for one in asked)
     of_own = tuple(one for one in found if one.column in names)
     return FrontConditions(own, of_own, path=None if table.path is None else hand_on(table.path.table, brought))
 
 
-def _list_own(table: Table) -> frozenset[str]:
+def _list_own_columns(table: Table) -> frozenset[str]:
     """Return the columns of a row that are stored in its own table, before its path adds others."""
     reached = () if table.path is None else (*table.unit, *(here for _, here in table.path.added_columns))
     return frozenset(column.name for column in table.columns).difference(reached)

@@ -16,7 +16,7 @@ def find_column_bands_faults(place: tuple[str, ...], column: ColumnSection) -> F
         hint = "Add bounds = [lowest, highest], which make the column a measure, or remove the bands."
         yield (*place, "bands"), Fault("KH004", "needs bounds", hint=hint)
     hint = "Write [5000, 10000] for the sums of the measure, or { sum = [...], avg = [...] }."
-    yield from _find_misplaced((*place, "bands"), column.bands, _OF_TABLES, hint=hint)
+    yield from _find_misplaced_bands((*place, "bands"), column.bands, _OF_TABLES, hint=hint)
 
 
 def find_table_bands_faults(place: tuple[str, ...], table: TableSection) -> Faults:
@@ -25,7 +25,7 @@ def find_table_bands_faults(place: tuple[str, ...], table: TableSection) -> Faul
     if table.bands is None:
         return
     hint = "Write { rows = [...], units = [...] } here, and sums and averages at the measure."
-    yield from _find_misplaced(here, table.bands, _OF_MEASURES, hint=hint)
+    yield from _find_misplaced_bands(here, table.bands, _OF_MEASURES, hint=hint)
     for key in _OF_TABLES:
         if any(number < 1 or number % 1 for number in getattr(table.bands, key) or ()):
             hint = "Write whole numbers from 1 on, such as [20, 100]."
@@ -35,7 +35,7 @@ def find_table_bands_faults(place: tuple[str, ...], table: TableSection) -> Faul
         yield (*here, "units"), Fault("KH004", 'has no meaning when privacy_unit = "row"', hint=hint)
 
 
-def _find_misplaced(place: tuple[str, ...], bands: BandsSection, keys: tuple[str, ...], *, hint: str) -> Faults:
+def _find_misplaced_bands(place: tuple[str, ...], bands: BandsSection, keys: tuple[str, ...], *, hint: str) -> Faults:
     for key in keys:
         if getattr(bands, key) is not None:
             yield (*place, key), Fault("KH004", "has no meaning here", hint=hint)

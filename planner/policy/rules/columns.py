@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from planner.catalog.derived_columns import parse_derivation
-from planner.catalog.fault import Fault, Faults, suggest_nearest
+from planner.catalog.fault import Fault, Faults, suggest_nearest_name
 from planner.policy.rules.band_rules import find_column_bands_faults
 from planner.policy.sections import ColumnSection, KeySection, TableSection
 
@@ -51,7 +51,7 @@ def _find_key_faults(place: tuple[str, ...], key: KeySection, public: Mapping[st
     if key.values_from is not None:
         table, _, column = key.values_from.partition(".")
         if not column or table not in public:
-            hint = "Name a column of a table with public = true. " + suggest_nearest(table, public)
+            hint = "Name a column of a table with public = true. " + suggest_nearest_name(table, public)
             yield (*place, "values_from"), Fault("KH003", "is not a public table's column", hint=hint)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
-from planner.catalog.fault import Fault, Faults, suggest_nearest
+from planner.catalog.fault import Fault, Faults, suggest_nearest_name
 from planner.policy.rules.columns import find_range_faults
 from planner.policy.sections import GroupingSection, TableSection, split_keys
 
@@ -42,7 +42,7 @@ def find_key_faults(
             (one for one in columns if one not in keys and (not allows_expressions or _is_name(one, table))), None
         )
         if unknown is not None:
-            hint = 'Name columns with a key, such as "ward" or "ward, day". ' + suggest_nearest(unknown, keys)
+            hint = 'Name columns with a key, such as "ward" or "ward, day". ' + suggest_nearest_name(unknown, keys)
             yield here, Fault("KH005", f'names "{unknown}", which is not a key of the table', hint=hint)
         elif len(set(columns)) < len(columns):
             yield here, Fault("KH005", "names a key twice", hint="Name each key once.")
@@ -69,7 +69,7 @@ def _find_bound_faults(place: tuple[str, ...], grouping: GroupingSection, table:
             known = [known for known, column in table.columns.items() if column.bounds is not None]
             yield (
                 here,
-                Fault("KH004", "is not a measure of the table", hint="Name one. " + suggest_nearest(name, known)),
+                Fault("KH004", "is not a measure of the table", hint="Name one. " + suggest_nearest_name(name, known)),
             )
         elif table.max_rows_per_group is not None:
             hint = "Remove it: the table chooses rows, and clips no totals."

@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
-from planner.catalog.fault import Fault, Faults, suggest_nearest
+from planner.catalog.fault import Fault, Faults, suggest_nearest_name
 from planner.catalog.monitor import SILENT_STREAM, STREAMS
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
@@ -26,7 +26,7 @@ def find_monitor_faults(policy: PolicyDocument) -> Faults:
         yield from _find_held_faults((*place, "sql"), section, policy)
         for analyst in section.analysts:
             if analyst not in policy.analysts:
-                hint = suggest_nearest(analyst, policy.analysts)
+                hint = suggest_nearest_name(analyst, policy.analysts)
                 yield (*place, "analysts"), Fault("KH002", f'names "{analyst}", who is no analyst', hint=hint)
 
 

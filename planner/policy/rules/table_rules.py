@@ -1,6 +1,6 @@
 """Rules for one table: keys without meaning, its privacy units and their bounds."""
 
-from planner.catalog.fault import Fault, Faults, suggest_nearest
+from planner.catalog.fault import Fault, Faults, suggest_nearest_name
 from planner.catalog.refresh import REFRESH_CHOICES, parse_refresh
 from planner.policy.expression_totals import find_range_faults, find_total_faults
 from planner.policy.rules.band_rules import find_table_bands_faults
@@ -96,7 +96,7 @@ def _find_same_unit_faults(place: tuple[str, ...], table: TableSection, policy: 
     called, own = str(table.same_unit_as), table.unit_columns
     other = policy.private_tables.get(called)
     if other is None:
-        hint = "Name another table with a privacy_unit of as many columns. " + suggest_nearest(
+        hint = "Name another table with a privacy_unit of as many columns. " + suggest_nearest_name(
             called, policy.private_tables
         )
         yield place, Fault("KH005", "is not a private table", hint=hint)

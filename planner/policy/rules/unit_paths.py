@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from planner.catalog.fault import Fault, Faults, suggest_nearest
+from planner.catalog.fault import Fault, Faults, suggest_nearest_name
 from planner.catalog.relation_names import RelationIdentity
 from planner.policy.sections import PolicyDocument, TableSection, WrittenPath
 
@@ -21,7 +21,7 @@ def find_path_faults(place: tuple[str, ...], path: WrittenPath, table: TableSect
             Fault(
                 "KH005",
                 f"leads to {path.table}, which is no table",
-                hint=hint + suggest_nearest(path.table, policy.private_tables),
+                hint=hint + suggest_nearest_name(path.table, policy.private_tables),
             ),
         )
     elif reached.public:

@@ -14,13 +14,13 @@ from planner.parser.tree import strip_parentheses, write_short
 from planner.predicates.column_comparison import compare_column, is_real
 from planner.predicates.computed import number_arithmetic, ratios, times
 from planner.predicates.computed.number_arithmetic import EXACT, NUMBERS, NoTermError
-from planner.predicates.computed.ranges import Clip, Known, find_ends, find_step_range, know_nothing
+from planner.predicates.computed.ranges import Clip, Known, find_ends, find_step_range, return_unknown_ends
 from planner.predicates.computed.read import read_term, read_terms
 from planner.predicates.computed.text import spell
 from planner.predicates.computed.texts import make_text_constant
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.term import ColumnTerm, make_plain_term
-from planner.predicates.where_refusals import refuse_unlisted
+from planner.predicates.where_refusals import refuse_unlisted_expression
 from planner.question.condition import Compare
 from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.scope.name_resolution import find_column
@@ -51,12 +51,16 @@ def make_measured_column(
     the same bounds. Raise what `make_computed_column` raises.
     """
     table, called = within.scope.table, spell(term)
-    own, everywhere, among = (find_ends(term, table, known=one) for one in (know_nothing, *known))
+    own, everywhere, among = (find_ends(term, table, known=one) for one in (return_unknown_ends, *known))
     ends = next((one for one in (own, everywhere, among) if None not in one), among)
     low, high = ends if clip is None else clip.fit(ends)
     if low is None or high is None:
         return _name_column(
-            term, within, called, None, Computed(term, ends, unbounded_columns=_list_unbounded(term, table, known[1]))
+            term,
+            within,
+            called,
+            None,
+            Computed(term, ends, unbounded_columns=_list_unbounded_columns(term, table, known[1])),
         )
     grid = _choose_grid((low, high), is_whole=term.kind in EXACT)
     step = Fraction(1) if term.kind in EXACT else Fraction(grid)
@@ -65,15 +69,15 @@ def make_measured_column(
         called = f"{called} from {_convert_exactly(between[0]):f} to {_convert_exactly(between[1]):f}"
     clipped = ends[0] != low, ends[1] != high
     return _name_column(
-        term, within, called, between, Computed(term, ends, clipped, _list_unbounded(term, table, known[1]))
+        term, within, called, between, Computed(term, ends, clipped, _list_unbounded_columns(term, table, known[1]))
     )
 
 
-def _list_unbounded(term: RowTerm, table: Table, known: Known) -> tuple[str, ...]:
+def _list_unbounded_columns(term: RowTerm, table: Table, known: Known) -> tuple[str, ...]:
     """Return the columns of a term for which an end is not known."""
     if term.reads_stored:
         return (str(term.value),) if None in find_ends(term, table, known=known) else ()
-    return tuple(dict.fromkeys(name for one in term.arguments for name in _list_unbounded(one, table, known)))
+    return tuple(dict.fromkeys(name for one in term.arguments for name in _list_unbounded_columns(one, table, known)))
 
 
 def _name_column(
@@ -106,7 +110,7 @@ def _name_column(
         bounds=None if between is None else (_convert_exactly(between[0]), _convert_exactly(between[1])),
         grid=None if between is None else _choose_grid(between, is_whole=kind is not SqlType.DOUBLE),
         max_length=term.limit if kind is SqlType.TEXT else None,
-        ledger=_name_pinned(called, term, within.scope.table),
+        ledger=_name_pinned_term(called, term, within.scope.table),
     )
     if any(column.name == made.name for column in within.scope.table.columns):
         raise NoTermError
@@ -128,7 +132,7 @@ def _reads_no_text(term: RowTerm, table: Table) -> bool:
     return all(table.get_column(name).sql_type is not SqlType.TEXT for name in term.columns)
 
 
-def _name_pinned(called: str, term: RowTerm, table: Table) -> str:
+def _name_pinned_term(called: str, term: RowTerm, table: Table) -> str:
     """Return the ledger's name for a term of looked-up columns, which differs between pins.
 
     Return "" for other terms.
@@ -206,7 +210,7 @@ def _count_steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
 def _read_ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
     """Return a quotient as a term that is compared with a constant by multiplying out."""
     zero = number_arithmetic.make_constant(Fraction(0), is_integral=True)
-    present = make_computed_column(_write_less(zero, term), within)
+    present = make_computed_column(_make_less_term(zero, term), within)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if constant is None:
@@ -218,7 +222,9 @@ def _read_ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
             other = number_arithmetic.make_constant(found.value, is_integral=found.is_integral)
             return _make_truth(term, operator, other, within)
         except (NoTermError, number_arithmetic.TooWideError):
-            raise refuse_unlisted(at, f"{write_short(at)} has too many digits to be compared with a quotient") from None
+            raise refuse_unlisted_expression(
+                at, f"{write_short(at)} has too many digits to be compared with a quotient"
+            ) from None
 
     return ColumnTerm(present, compare)
 
@@ -246,7 +252,7 @@ def compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowSco
 
 
 def _compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth | None:
-    stored = [_find_stored(one, within) for one in (left, right)]
+    stored = [_find_stored_column(one, within) for one in (left, right)]
     make = _choose_comparison(operator)
     if stored[0] is not None and stored[1] is not None and _are_comparable(stored[0], stored[1]):
         return _name_truth(make(_make_stored_term(stored[0]), _make_stored_term(stored[1])), operator, within)
@@ -256,7 +262,7 @@ def _compare_terms(left: exp.Expr, operator: str, right: exp.Expr, within: RowSc
     return None if found is None else _name_truth(found, operator, within)
 
 
-def _find_stored(node: exp.Expr, within: RowScope) -> Column | None:
+def _find_stored_column(node: exp.Expr, within: RowScope) -> Column | None:
     node = strip_parentheses(node)
     if not isinstance(node, exp.Column) or within.scope.subquery_columns is not None:
         return None
@@ -289,8 +295,8 @@ def _make_stored_term(column: Column) -> RowTerm:
 def _choose_comparison(operator: str) -> Callable[[RowTerm, RowTerm], RowTerm]:
     """Return the function that makes the truth of an operator, or of its negation."""
     if operator in ("=", "<>"):
-        return _write_equal
-    return _write_less if operator in ("<", ">=") else lambda left, right: _write_less(right, left)
+        return _make_equal_term
+    return _make_less_term if operator in ("<", ">=") else lambda left, right: _make_less_term(right, left)
 
 
 def _name_truth(term: RowTerm, operator: str, within: RowScope) -> Truth:
@@ -319,13 +325,13 @@ def _align(left: RowTerm, right: RowTerm) -> tuple[RowTerm, RowTerm]:
     return left, right
 
 
-def _write_less(left: RowTerm, right: RowTerm) -> RowTerm:
+def _make_less_term(left: RowTerm, right: RowTerm) -> RowTerm:
     if TermKind.TEXT in (left.kind, right.kind) or (left.function == "stored" and left.kind is TermKind.TRUTH):
         raise NoTermError
     return _clear_divisor("<", left, right)
 
 
-def _write_equal(left: RowTerm, right: RowTerm) -> RowTerm:
+def _make_equal_term(left: RowTerm, right: RowTerm) -> RowTerm:
     if spell(right) < spell(left):
         left, right = right, left
     return _clear_divisor("=", left, right)

@@ -47,7 +47,7 @@ class Clip:
         return Clip(min(self.low, other.low), max(self.high, other.high))
 
 
-def know_nothing(_: RowTerm) -> Ends:
+def return_unknown_ends(_: RowTerm) -> Ends:
     """Return (None, None): nothing is known of any term beside its columns' bounds."""
     return None, None
 
@@ -65,7 +65,7 @@ def find_step_range(term: RowTerm, table: Table, *, known: Known = know_years) -
     return None if low is None or high is None else (floor(low), ceil(high))
 
 
-def find_ends(term: RowTerm, table: Table, *, known: Known = know_nothing) -> Ends:
+def find_ends(term: RowTerm, table: Table, *, known: Known = return_unknown_ends) -> Ends:
     """Return the least and the greatest value of a term in its steps, None if unknown. A double has steps of 1."""
     return _compute_ends(term, table, known)
 

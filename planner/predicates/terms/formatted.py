@@ -8,7 +8,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.predicates.terms.term import ColumnTerm
-from planner.predicates.where_refusals import refuse_unlisted
+from planner.predicates.where_refusals import refuse_unlisted_expression
 from planner.question.condition import IsNull, Not, join_any
 from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.values.constant import Constant, Number, refuse_constant
@@ -46,7 +46,7 @@ def read_to_char(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) ->
             raise refuse_constant(at, "to_char returns text", hint="Compare it with a constant in quotes.")
         shown = _parse_time(form, text) if form in _STEPS else _parse_number(form, text)
         if operator not in ("=", "<>") and (shown is None or form in _NAMES):
-            raise refuse_unlisted(
+            raise refuse_unlisted_expression(
                 at, "the order of these texts is not that of the times", hint="Compare the time itself."
             )
         if shown is not None:

@@ -20,7 +20,12 @@ from planner.predicates.terms.number import drop_sign, scale_term, shift_term
 from planner.predicates.terms.term import ColumnTerm
 from planner.predicates.terms.text import read_text_function, read_word_position
 from planner.predicates.terms.time import read_extract, read_truncation, shift_time
-from planner.predicates.where_refusals import refuse_division, refuse_function, refuse_subquery, refuse_unlisted
+from planner.predicates.where_refusals import (
+    refuse_division,
+    refuse_function,
+    refuse_subquery,
+    refuse_unlisted_expression,
+)
 from planner.scope.name_resolution import find_column
 from planner.values.constant import Number, Untyped, read_number
 from planner.values.datetimes import normalise_unit
@@ -37,7 +42,7 @@ def read_operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
         raise refuse_subquery(node)
     column = find_column(node, within.scope)
     if column is not None:
-        raise refuse_unlisted(
+        raise refuse_unlisted_expression(
             node, f'column "{column.name}" has type {column.declared}, which row conditions cannot use'
         )
     inside = strip_parentheses(node)

@@ -10,7 +10,7 @@ from planner.predicates.computed.compare import read_computed_term
 from planner.predicates.letter_case import list_lowered_spellings, refuse_letter_case
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.term import ColumnTerm, CompareConstant, LikePattern
-from planner.predicates.where_refusals import refuse_unlisted
+from planner.predicates.where_refusals import refuse_unlisted_expression
 from planner.question.condition import Compare, IsNull, Like, Not, Within, join_all, join_any
 from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.values.constant import Constant, Number, refuse_constant
@@ -24,7 +24,9 @@ def read_text_function(node: exp.Expr, inner: ColumnTerm | None, within: RowScop
         return None
     column = inner.column
     if isinstance(node, exp.Lower):
-        return ColumnTerm(column, _compare_lowered(column, node, within), like=_make_lowered_like(column, node, within))
+        return ColumnTerm(
+            column, _compare_lowered_text(column, node, within), like=_make_lowered_like(column, node, within)
+        )
     length = _find_length(node, within)
     if length is None:
         return None
@@ -67,18 +69,18 @@ def _read_compared_text(operator: str, constant: Constant, at: exp.Expr) -> str 
     if text is None or "\x00" in text:
         raise refuse_constant(at, f"{write_short(at)} is not text")
     if operator not in ("=", "<>"):
-        raise refuse_unlisted(at, "the order of texts depends on a collation", hint="Use =, <>, IN or LIKE.")
+        raise refuse_unlisted_expression(at, "the order of texts depends on a collation", hint="Use =, <>, IN or LIKE.")
     return text
 
 
-def _compare_lowered(column: Column, node: exp.Lower, within: RowScope) -> CompareConstant:
+def _compare_lowered_text(column: Column, node: exp.Lower, within: RowScope) -> CompareConstant:
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         text = _read_compared_text(operator, constant, at)
         if text is None:
             return UNKNOWN
         patterns = list_lowered_spellings(list(text), node)
         if patterns is None:
-            return _read_lowered(node, within).compare(operator, constant, at)
+            return _read_lowered_text(node, within).compare(operator, constant, at)
         equal = make_one_of(column, ["".join(character or "" for character in split_pattern(one)) for one in patterns])
         return equal if operator == "=" else equal.negate()
 
@@ -90,14 +92,14 @@ def _make_lowered_like(column: Column, node: exp.Lower, within: RowScope) -> Lik
         patterns = list_lowered_spellings(split_pattern(pattern), at)
         if patterns is not None:
             return make_like_any(column, patterns)
-        found = _read_lowered(node, within)
+        found = _read_lowered_text(node, within)
         assert found.like is not None
         return found.like(pattern, at)
 
     return like
 
 
-def _read_lowered(node: exp.Lower, within: RowScope) -> ColumnTerm:
+def _read_lowered_text(node: exp.Lower, within: RowScope) -> ColumnTerm:
     """Return the text lowered by the C collation. Raise KH205 if it is not computed from a row."""
     found = read_computed_term(node, within)
     if found is None:
@@ -123,7 +125,7 @@ def read_word_position(node: exp.StrPosition, text: ColumnTerm, within: RowScope
                 return found
             case ("=", Number(0)) | ("<", Number(1)) | ("<=", Number(0)):
                 return found.negate()
-        raise refuse_unlisted(
+        raise refuse_unlisted_expression(
             node,
             f"{write_short(node)} may be compared with 0 only",
             hint=f"Instead you can ask: {write_node(node)} > 0, which is true if the text contains it.",

@@ -10,7 +10,7 @@ from planner.parser.tree import strip_parentheses, write_node, write_short
 from planner.predicates.column_comparison import compare_column
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.term import ColumnTerm
-from planner.predicates.where_refusals import refuse_unlisted
+from planner.predicates.where_refusals import refuse_unlisted_expression
 from planner.question.condition import IsNull, Not, join_any
 from planner.question.three_valued import UNKNOWN, Truth, make_known_unless_null
 from planner.values.constant import Constant, Interval, Number, Untyped, read_number, refuse_constant
@@ -78,7 +78,7 @@ def read_truncation(
     column, local = found
     local = local or gives_date
     if not local and not within.constants.is_utc:
-        raise refuse_unlisted(
+        raise refuse_unlisted_expression(
             node,
             f'date_trunc of the date "{column.name}" is a timestamp with time zone',
             detail="The comparison depends on the session's TimeZone, which is not UTC here.",

@@ -14,7 +14,7 @@ from proxy.cli.common import (
     print_json,
     print_refusals,
     read_reason,
-    read_typed,
+    read_typed_flag,
     show_work,
     write_html,
 )
@@ -35,7 +35,7 @@ from proxy.release.diagnosis import (
     plan_diagnosis,
 )
 from proxy.release.dry_run import open_policy_without_source, run_dry
-from proxy.release.published_file import FileForm, write_released
+from proxy.release.published_file import FileForm, write_published_file
 from proxy.report.section import show_lines, show_page
 from proxy.report.terminal import write_row_count
 
@@ -113,7 +113,7 @@ def diagnose(
         outcome=outcome,
         by=columns,
         where=where.strip(),
-        epsilon=read_typed(read_epsilon, epsilon, "--epsilon"),
+        epsilon=read_typed_flag(read_epsilon, epsilon, "--epsilon"),
         method=method,
         bins=bins,
         most_rows=rows_per_unit,
@@ -174,7 +174,7 @@ def _write_curves(report: DiagnosisReport, place: FilePlace) -> WrittenFile:
     """Write the curves, or find the file with the same curves."""
     table = tabulate(report.planned, report.groups)
     with place.explain_write_errors():
-        file_hash = write_released(table, place.path, report.statement)
+        file_hash = write_published_file(table, place.path, report.statement)
     return WrittenFile(place, table.types, file_hash, table.rows)
 
 

@@ -15,7 +15,7 @@ from proxy.cli.common import (
     print_refusals,
     read_decider,
     read_reason,
-    read_typed,
+    read_typed_flag,
     show_work,
 )
 from proxy.cli.publish.place import FilePlace, WrittenFile, check_name, find_place
@@ -25,7 +25,7 @@ from proxy.owner.typed_figures import read_epsilon, read_share
 from proxy.release.charged import check_affordable, find_release
 from proxy.release.dry_run import DryRun, open_policy_without_source, run_dry
 from proxy.release.publication import Publication, PublicationRequest, TableMethod, plan_publication, publish_counts
-from proxy.release.published_file import FileForm, PublishedTable, find_unused_name, write_released
+from proxy.release.published_file import FileForm, PublishedTable, find_unused_name, write_published_file
 from proxy.release.release_refusals import refuse_unprotected
 from proxy.release.unprotected import find_publication, publish_unprotected
 
@@ -123,11 +123,11 @@ def publish(
         public=columns,
         sensitive=sensitive,
         method=method,
-        epsilon=None if epsilon is None else read_typed(read_epsilon, epsilon, "--epsilon"),
+        epsilon=None if epsilon is None else read_typed_flag(read_epsilon, epsilon, "--epsilon"),
         most_rows=rows_per_unit,
-        retention=read_typed(read_share, retention, "--retention"),
-        within=read_typed(read_share, within, "--within"),
-        unsure=read_typed(read_share, unsure, "--unsure"),
+        retention=read_typed_flag(read_share, retention, "--retention"),
+        within=read_typed_flag(read_share, within, "--within"),
+        unsure=read_typed_flag(read_share, unsure, "--unsure"),
         exact=criterion is CriterionName.EXACT,
         name=out,
         where=where.strip(),
@@ -216,7 +216,7 @@ def _charge_and_write(service: Service, planned: Publication, place: FilePlace) 
     count_name = None if of_rows else find_unused_name("noisy_count", planned.question.keys.names)
     table = PublishedTable(planned.columns, counts, count_name)
     with place.explain_write_errors():
-        file_hash = write_released(table, place.path, state_charged(planned))
+        file_hash = write_published_file(table, place.path, state_charged(planned))
     written = WrittenFile(place, table.types, file_hash, table.rows)
     return PublishedReport(planned, written, released.version, was_published_before=released.is_repeated)
 

@@ -26,7 +26,7 @@ from proxy.cli.common import (
     open_owner_ledger,
     print_json,
     print_refusals,
-    read_typed,
+    read_typed_flag,
     show_work,
     write_html,
 )
@@ -110,7 +110,7 @@ def risk(
     Opens the source and reads private rows only with --private.
     """
     from proxy.cli.owner import find_pinned_knowledge
-    from proxy.cli.simulate import read_alone
+    from proxy.cli.simulate import read_policy_and_pins
     from proxy.owner.risk.groups import DeclaredSizes
     from proxy.owner.risk.risk_sections import RiskInput, write_sections
     from proxy.owner.risk.sensitive import check_columns, parse_sensitive
@@ -120,10 +120,10 @@ def risk(
 
     with print_refusals(as_json=as_json):
         check_page(html)
-        wish = None if target is None else read_typed(parse_target, target, "--target")
-        values = tuple(read_typed(parse_sensitive, text, "--sensitive") for text in sensitive or ())
+        wish = None if target is None else read_typed_flag(parse_target, target, "--target")
+        values = tuple(read_typed_flag(parse_sensitive, text, "--sensitive") for text in sensitive or ())
         usual, known = _read_attackers(prior, attacker or [])
-        loaded, pins = read_alone(policy)
+        loaded, pins = read_policy_and_pins(policy)
         _parse_flag(lambda: check_columns(loaded, values), "--sensitive")
         spent = None
         if source is LossFrom.LEDGER:
@@ -143,7 +143,7 @@ def risk(
             asked = replace(asked, attackers=_make_attack_section(_make_attackers(questions, usual, known)))
         if private:
             with show_work("reading private rows, for your eyes alone"):
-                asked = replace(asked, private=_read_private(policy, texts, asked, usual, known))
+                asked = replace(asked, private=_read_private_sections(policy, texts, asked, usual, known))
         sections = write_sections(asked)
         if html is not None:
             write_html(html, show_page(sections, title="Keyhole: what the promises mean", is_private=private))
@@ -182,11 +182,11 @@ def _read_attackers(prior: Path | None, attackers: Sequence[str]) -> "tuple[Prio
         if not name.strip() or not file.strip() or name in found or name == OUTSIDER:
             told = f"say NAME=FILE.csv, each name once, and not {OUTSIDER}, who knows no count and is always there"
             raise typer.BadParameter(told, param_hint="--attacker")
-        found[name] = _parse_flag(partial(_read_known, name, Path(file), usual), "--attacker")
+        found[name] = _parse_flag(partial(_read_known_counts, name, Path(file), usual), "--attacker")
     return usual, tuple(found.values())
 
 
-def _read_known(name: str, path: Path, usual: "Prior") -> "OpenKeys":
+def _read_known_counts(name: str, path: Path, usual: "Prior") -> "OpenKeys":
     from proxy.owner.risk.open_keys import CsvText, read_open_keys
 
     return read_open_keys(name, CsvText.read(path), usual)
@@ -231,7 +231,7 @@ def _make_attack_section(asked: "AttackersInput") -> "ReportSection":
         return _parse_flag(lambda: write_attackers_section(asked, seed=_SEED, noise=make_system_noise()), "--prior")
 
 
-def _read_private(
+def _read_private_sections(
     path: Path, texts: _Texts, asked: "RiskInput", prior: "Prior | None", attackers: "tuple[OpenKeys, ...]"
 ) -> "tuple[ReportSection, ...]":
     """Return the sections from private data, for questions planned as analysts would ask them."""

@@ -25,8 +25,8 @@ def make_catalog_document(catalog: Catalog) -> dict[str, Any]:
             _describe_table(table) | {"lookups": _propose_lookups(table, catalog.public_tables)}
             for table in catalog.tables
         ],
-        "public": [_describe_public(one) for one in catalog.public_tables],
-        "stored": [_describe_stored(one) for one in catalog.stored_questions],
+        "public": [_describe_public_table(one) for one in catalog.public_tables],
+        "stored": [_describe_stored_question(one) for one in catalog.stored_questions],
         "usual": {
             "fnr": usual.fnr,
             "fpr": usual.fpr,
@@ -65,7 +65,7 @@ def _describe_table(table: Table) -> dict[str, Any]:
     }
 
 
-def _describe_public(table: PublicTable) -> dict[str, Any]:
+def _describe_public_table(table: PublicTable) -> dict[str, Any]:
     """Return a public table for the page.
 
     `by` are the columns by which a row can be looked up. Their values are all different and not NULL.
@@ -164,6 +164,6 @@ def _describe_numbers(numbers: Iterable[Decimal]) -> list[str]:
     return [f"{number:f}" for number in numbers]
 
 
-def _describe_stored(one: StoredQuestion) -> dict[str, Any]:
+def _describe_stored_question(one: StoredQuestion) -> dict[str, Any]:
     parameters = [{"name": each.name, "default": format_value(each.default)} for each in one.parameters]
     return {"name": one.name, "sql": one.sql.strip(), "comment": one.comment, "parameters": parameters}

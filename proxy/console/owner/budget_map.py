@@ -76,9 +76,13 @@ def choose_map(report: BudgetReport, wish: MapRequest) -> BudgetMap:
     families = report.families
     if not families:
         return BudgetMap(find=wish.find)
-    table = _pick(wish.table, {one.family.table: _find_most_spent([one]) for one in reversed(_sort_by_spent(families))})
+    table = _pick(
+        wish.table, {one.family.table: _find_largest_share([one]) for one in reversed(_sort_by_largest_share(families))}
+    )
     of_table = [one for one in families if one.family.table == table]
-    keys = _pick(wish.keys, {_name_keys(one): _find_most_spent([one]) for one in reversed(_sort_by_spent(of_table))})
+    keys = _pick(
+        wish.keys, {_name_keys(one): _find_largest_share([one]) for one in reversed(_sort_by_largest_share(of_table))}
+    )
     of_keys = [one for one in of_table if _name_keys(one) == keys]
     conditions = list(dict.fromkeys(one.family.filter for one in of_keys))
     condition = wish.condition if wish.condition in conditions else EVERY_FILTER
@@ -122,12 +126,12 @@ def _name_keys(balance: FamilyBalance) -> str:
     return ", ".join(read_label(label) for label in balance.family.columns)
 
 
-def _find_most_spent(families: Sequence[FamilyBalance]) -> float:
+def _find_largest_share(families: Sequence[FamilyBalance]) -> float:
     return max((max(one.lost_nano, default=0) / max(one.cap_nano, 1) for one in families), default=0.0)
 
 
-def _sort_by_spent(families: Sequence[FamilyBalance]) -> list[FamilyBalance]:
-    return sorted(families, key=lambda one: -_find_most_spent([one]))
+def _sort_by_largest_share(families: Sequence[FamilyBalance]) -> list[FamilyBalance]:
+    return sorted(families, key=lambda one: -_find_largest_share([one]))
 
 
 def _pick(wished: str, worst: dict[str, float]) -> str:

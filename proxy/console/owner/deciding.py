@@ -35,7 +35,7 @@ from proxy.open_policy.service_refusals import report_unavailable_ledger, report
 from proxy.owner import measure as left_out
 from proxy.owner.decisions import Cap, MonitorChange, change_monitor, make_grant, read_fingerprint
 from proxy.owner.mistyped import Mistyped, read_reason
-from proxy.owner.verification import read_kept, verify_ledger
+from proxy.owner.verification import parse_kept_event, verify_ledger
 from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import make_visible
 from proxy.shadow.key_labels import LabelReader
@@ -68,7 +68,7 @@ def add_decision_forms(router: APIRouter, parts: ConsoleParts) -> None:
     """Add the forms to the owner's router. They are handled one at a time, since each may read the whole ledger."""
     at_once = asyncio.Lock()
     for form in (
-        DecisionForm("approvals", show_approvals, _answer_waiting),
+        DecisionForm("approvals", show_approvals, _decide_waiting_question),
         DecisionForm("grants", show_grants, _grant),
         DecisionForm("grants/revoke", show_grants, _revoke),
         DecisionForm("windows", show_windows, _open_window),
@@ -124,7 +124,7 @@ def _read_reason(fields: Fields) -> str:
     return why
 
 
-def _answer_waiting(service: Service, fields: Fields) -> str:
+def _decide_waiting_question(service: Service, fields: Fields) -> str:
     question, why = read_fingerprint(fields.get("id", "")), _read_reason(fields)
     owner, short = service.ledger.owner, question[:SHORT_ID]
     match fields.get("decision"):
@@ -202,7 +202,7 @@ def _change_monitor(labels: LabelReader | None, service: Service, fields: Fields
 
 def _verify(service: Service, fields: Fields) -> str:
     expected = fields.get("expect", "").strip()
-    kept = read_kept(expected) if expected else None
+    kept = parse_kept_event(expected) if expected else None
     return "\n".join(verify_ledger(service.ledger, kept=kept).write_lines())
 
 

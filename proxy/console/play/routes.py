@@ -23,7 +23,7 @@ from proxy.play.attacker_beliefs import (
     PublishedChannel,
     PublishedForm,
     compute_belief,
-    count_raised,
+    count_localised_people,
 )
 from proxy.play.bots import BotError
 from proxy.play.floor_plan import draw_floor_plan
@@ -226,7 +226,9 @@ def _add_attackers(router: APIRouter, sessions: GameSessions) -> None:
     def attack_day(seed: Seed, attacker: Attacker, seen: PublishedForm, epsilon: Epsilon) -> dict[str, Any]:
         day = AttackedDay(sessions.buildings.find_attacked(seed), attacker)
         channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), 1)
-        return round_json.write_localised(count_raised(day, channel, every=_EVERY, noise=sessions.noise))
+        return round_json.write_localised_people(
+            count_localised_people(day, channel, every=_EVERY, noise=sessions.noise)
+        )
 
 
 def _add_slider(router: APIRouter, sessions: GameSessions) -> None:

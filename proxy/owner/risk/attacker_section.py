@@ -157,7 +157,7 @@ def _list_days(asked: AttackersInput, chosen: np.random.Generator) -> Iterator[_
     prior = asked.prior
     for _ in range(_DAYS):
         if asked.counts is None:
-            yield {time: _draw(_find_usual(prior, time), chosen) for time in prior.times}
+            yield {time: _draw(_find_usual_counts(prior, time), chosen) for time in prior.times}
         else:
             yield {
                 time: np.array([asked.counts.get((place, *time), 0) for place in prior.places], dtype=np.int64)
@@ -169,7 +169,7 @@ def _draw(usual: np.ndarray[tuple[int], np.dtype[np.float64]], chosen: np.random
     return np.asarray(chosen.multinomial(max(1, round(float(usual.sum()))), usual / usual.sum()), dtype=np.int64)
 
 
-def _find_usual(prior: Prior, time: Key) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _find_usual_counts(prior: Prior, time: Key) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.array([prior.people.get((place, *time), _ABSENT) for place in prior.places])
 
 
@@ -188,7 +188,9 @@ def _attack(
     prior: Prior, days: Sequence[_Day], opened: Mapping[Key, Booleans], *, view: View, question: KeyTest, noise: Noise
 ) -> Confidences:
     parts = [
-        find_confidences(counts, _find_usual(prior, time), opened[time], view=view, question=question, noise=noise)
+        find_confidences(
+            counts, _find_usual_counts(prior, time), opened[time], view=view, question=question, noise=noise
+        )
         for day in days
         for time, counts in day.items()
     ]

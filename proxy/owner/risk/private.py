@@ -178,13 +178,13 @@ def _list_shares(
         known = next((one for one in sensitive if one.is_counted_by(said)), None)
         if known is not None and made.table.is_row_unit:
             declared.pop(known.typed_text, None)
-        yield _count_said(reading, made, said, None if known is None else known.base_rate)
+        yield _count_shares(reading, made, said, None if known is None else known.base_rate)
     for one in declared.values():
         if any(column.name == one.column for column in made.table.columns):
             yield _count_value(reading, made, one)
 
 
-def _count_said(reading: OwnerSource, made: Question, said: ShareThreshold, base_rate: float | None) -> CountedShare:
+def _count_shares(reading: OwnerSource, made: Question, said: ShareThreshold, base_rate: float | None) -> CountedShare:
     """Count the members and holders of a share that the question compares.
 
     They are sums over rows, each alone and unclipped, or over units.

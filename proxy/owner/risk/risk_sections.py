@@ -55,7 +55,7 @@ def write_sections(asked: RiskInput) -> tuple[ReportSection, ...]:
     """Return all sections of the report, in order. Sections from private data come just before the last one."""
     found = [_say_promise(asked.policy)]
     if asked.spent is not None:
-        found.append(_say_spent(asked.spent))
+        found.append(_make_spent_section(asked.spent))
     if asked.questions:
         found.append(_say_questions(asked.questions, asked.sensitive))
     spent = asked.spent is not None
@@ -120,7 +120,7 @@ def _name_unit(unit: tuple[str, ...]) -> str:
     return ", ".join(unit) if unit else "row"
 
 
-def _say_spent(reading: OdometerReading) -> ReportSection:
+def _make_spent_section(reading: OdometerReading) -> ReportSection:
     rows = [(f"{table.table}: {table.unit}", RiskFigures(table.epsilon)) for table in reading.tables]
     figures = {
         "tables": [{"table": table.table, **RiskFigures(table.epsilon).make_document()} for table in reading.tables],

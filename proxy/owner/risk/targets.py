@@ -36,19 +36,19 @@ def parse_target(text: str) -> RiskTarget:
     if found := _ADVANTAGE.fullmatch(wish):
         wanted = float(read_share(found[1]))
         said = f"the best test for presence hits at most {wanted:g} more often than it raises a false alarm"
-        return RiskTarget(said, _round_down(find_epsilon_for_advantage(wanted)), None)
+        return RiskTarget(said, _round_epsilon_down(find_epsilon_for_advantage(wanted)), None)
     if found := _POSTERIOR.fullmatch(wish):
         before, after = float(read_share(found[1])), float(read_share(found[2]))
         epsilon = find_epsilon_for_posterior(prior=before, posterior=after)
         said = f"whoever believes it with {100 * before:g} % beforehand believes it with {100 * after:g} % at most"
-        return RiskTarget(said, _round_down(epsilon), _round_down(epsilon / 2))
+        return RiskTarget(said, _round_epsilon_down(epsilon), _round_epsilon_down(epsilon / 2))
     if found := _GUESS.fullmatch(wish):
         many, success = int(found[1]), float(read_share(found[2]))
         epsilon = find_epsilon_for_guess(candidates=many, success=success)
         said = (
             f"the best guess among {many:,} equally likely values of one unit is right with {100 * success:g} % at most"
         )
-        return RiskTarget(said, _round_down(epsilon), _round_down(epsilon))
+        return RiskTarget(said, _round_epsilon_down(epsilon), _round_epsilon_down(epsilon))
     raise ValueError(f"say {_correct(wish)}")
 
 
@@ -66,6 +66,6 @@ def _correct(wish: str) -> str:
     return '"advantage 0.1", "posterior 0.01 -> 0.05" or "guess 100 0.05"'
 
 
-def _round_down(epsilon: float) -> float:
+def _round_epsilon_down(epsilon: float) -> float:
     """Return an epsilon rounded down to four significant digits, so that the printed budget meets the target."""
     return math.floor(epsilon * 1e4 + 1e-9) / 1e4

@@ -52,10 +52,10 @@ def find_question_balance(service: Service, claim: Claim) -> QuestionBalance:
     """Return the remaining budget for a question. If the question does not fit, add advice on what would fit."""
     plan = claim.plan
     room = _find_room(service, claim)
-    stored = _find_stored(service, claim)
+    stored = _find_stored_payment(service, claim)
     rooms: dict[tuple[PathState, ...], Headroom] = {}
     admitted = room.admits_charge(claim.charge)
-    least = max(_find_least(room, claim), convert_to_nano(plan.worst_case_epsilon) if admitted else 0)
+    least = max(_find_least_room(room, claim), convert_to_nano(plan.worst_case_epsilon) if admitted else 0)
     epsilon = max(least, 0) / NANO
     wanted = settings.allows_reuse(claim.asked.settings)
     memory = reuse.find_stored_noise(service, claim)
@@ -106,7 +106,7 @@ def find_question_balance(service: Service, claim: Claim) -> QuestionBalance:
     )
 
 
-def _find_stored(service: Service, claim: Claim) -> StoredPayment | None:
+def _find_stored_payment(service: Service, claim: Claim) -> StoredPayment | None:
     """Return the stored answer that asking would return again, with its cost. Return None without one. Raise KH502."""
     name = claim.asked.analyst.name
     try:
@@ -129,7 +129,7 @@ def _find_room(service: Service, claim: Claim) -> Headroom:
         raise report_unavailable_ledger() from None
 
 
-def _find_least(room: Headroom, claim: Claim) -> int:
+def _find_least_room(room: Headroom, claim: Claim) -> int:
     """Return the largest worst-case loss of a group, in 1e-9 epsilon, that the balances still cover."""
     plan = claim.plan
     return room.find_largest_epsilon(
@@ -153,7 +153,9 @@ def _advise(service: Service, claim: Claim, target: CostLimit) -> _Advice:
     )
     lasting = replace(claim, limits=replace(claim.limits, per_query_nano=None))
     ways = [
-        *_spell_offers(asked, service, offers, target, left=_find_least(_find_room(service, lasting), lasting) / NANO)
+        *_spell_offers(
+            asked, service, offers, target, left=_find_least_room(_find_room(service, lasting), lasting) / NANO
+        )
     ]
     units = find_unit_question(service, claim)
     others = [raise_group_minimum(asked, catalog, plan, target), units and f"Instead you can ask: {units}"]

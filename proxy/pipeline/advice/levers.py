@@ -97,7 +97,7 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: CostLimit) -
         ),
     )
     alone = tuple(offer for offer in found if offer is not None)
-    return alone or _combine_two(read_with_accuracy, accuracy, plan, target)
+    return alone or _combine_two_levers(read_with_accuracy, accuracy, plan, target)
 
 
 def find_tolerance(asked: Asked, catalog: Catalog, target: CostLimit) -> Offer | None:
@@ -215,7 +215,7 @@ def _find_base(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: Co
     )
 
 
-def _combine_two(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit) -> tuple[Offer, ...]:
+def _combine_two_levers(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit) -> tuple[Offer, ...]:
     """Return an offer of two changes by the smallest sufficient factor: a wider tolerance and one other setting.
 
     The other setting is a larger group size for means, and otherwise a higher rate of misses.

@@ -12,7 +12,7 @@ from accountant.errors import LedgerError, OverBudget
 from mechanisms.formula import Booleans
 from planner.catalog.key_space import format_value, quote_in_row
 from planner.errors import KeyholeError
-from planner.extract.hints.cheaper_text import count_units, leave_out
+from planner.extract.hints.cheaper_text import count_units, leave_out_key_values
 from planner.plan import build as planning
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
@@ -38,7 +38,7 @@ def find_short_groups(service: Service, refused: Claim, shortage: OverBudget) ->
 
     Return None if no group's balance covers it, or if all groups share one balance.
     """
-    short = _list_short(refused, shortage)
+    short = _list_short_groups(refused, shortage)
     if short is None:
         return None
     return ShortGroups(names=_spell_groups(refused, short), question=_ask_about_others(service, refused, short))
@@ -58,11 +58,11 @@ def find_unit_question(service: Service, refused: Claim) -> str | None:
 
 def name_short_groups(refused: Claim, shortage: OverBudget) -> str:
     """Return the groups that lack budget, in words. Return "" if all do, or if all groups share one balance."""
-    short = _list_short(refused, shortage)
+    short = _list_short_groups(refused, shortage)
     return "" if short is None else _spell_groups(refused, short)
 
 
-def _list_short(refused: Claim, shortage: OverBudget) -> Booleans | None:
+def _list_short_groups(refused: Claim, shortage: OverBudget) -> Booleans | None:
     short = None if shortage.short is None else arrange_by_question(shortage.short, refused)
     return None if short is None or short.all() or not short.any() else short
 
@@ -96,7 +96,7 @@ def _ask_about_others(service: Service, refused: Claim, short: Booleans) -> str 
     values = keys.values[axis]
     left_out = [value for value, is_short in zip(values, of_axis, strict=True) if is_short]
     kept = [value for value, is_short in zip(values, of_axis, strict=True) if not is_short]
-    text = leave_out(refused.asked.question, keys.columns[axis], short=left_out, others=kept)
+    text = leave_out_key_values(refused.asked.question, keys.columns[axis], short=left_out, others=kept)
     return text if text is not None and _fits(service, refused, text, groups=short.size - lost) else None
 
 

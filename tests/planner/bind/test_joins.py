@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.bind import lookup_columns
 from planner.bind.bind_question import bind_question
-from planner.bind.lookup_columns import make_lookup_column, store_conditions
+from planner.bind.lookup_columns import make_lookup_column, move_conditions_to_bases
 from planner.catalog.catalog import MOST_LISTED, Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
@@ -281,7 +281,7 @@ def test_a_condition_on_the_private_column_holds_where_the_one_on_public_columns
         made = make_lookup_column(name, PLACES, column, key="name", base=table.get_column("country"), table=table)
         table = replace(table, columns=(*table.columns, made))
     asked = questions.question(questions.above(0, 10, 1), questions.count(table=table), table=table, where=condition)
-    found = store_conditions(asked).where
+    found = move_conditions_to_bases(asked).where
     assert find_columns(found) <= {"country", "customer_id"}
     for base, customer in product(_BASES, (1, 7, None)):
         row: dict[str, Value | None] = {"country": base, "customer_id": customer}

@@ -9,7 +9,7 @@ from mechanisms.formula import list_literals
 from planner.explain.formula_svg import draw_formula
 from planner.explain.formula_tree import IDLE_NOTE, Branch, NodeKind, build_trees
 from planner.explain.literal_labels import letter_literals
-from planner.explain.rounded_numbers import write_at_most
+from planner.explain.rounded_numbers import write_ceiling
 from tests.effort import examples
 from tests.planner.explain.test_render import KPI, LARGE, NEGATED, REDUNDANT, planned
 from tests.worlds.questions import CLIPPED, ROWS
@@ -20,7 +20,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def test_the_trees_of_a_redundant_formula() -> None:
     (heading, typed), (other, minimal) = build_trees(planned(REDUNDANT, table=CLIPPED))
     assert heading == "as typed"
-    worst = write_at_most(planned(REDUNDANT, table=CLIPPED).worst_case_epsilon)
+    worst = write_ceiling(planned(REDUNDANT, table=CLIPPED).worst_case_epsilon)
     assert other == f"as it is evaluated: minimal, worst case {worst} epsilon for a group"
     assert typed.kind is NodeKind.AND
     idle = [node.text for node in typed.walk() if node.kind is NodeKind.IDLE]

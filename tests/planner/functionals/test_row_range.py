@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog.catalog import Column, Lookup, LookupValues, SqlType, Value
-from planner.functionals.row_range import MOST_CONDITIONS, find_row_range, find_row_range_without, make_not_true
+from planner.functionals.row_range import (
+    MOST_CONDITIONS,
+    find_row_range,
+    find_row_range_without,
+    make_not_true_condition,
+)
 from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Not, Or, Within, evaluate
 from planner.question.question import Term
 from tests.effort import examples
@@ -87,8 +92,8 @@ def test_no_row_without_the_values_adds_less_or_more(
     max_leaves=5,
 ), row=ROWS)  # fmt: skip
 def test_not_true_is_true_exactly_where_the_condition_is_not(condition: Condition, row: Row) -> None:
-    assert (evaluate(make_not_true(condition), row) is True) is (evaluate(condition, row) is not True)
-    assert make_not_true(ALWAYS) == NEVER
+    assert (evaluate(make_not_true_condition(condition), row) is True) is (evaluate(condition, row) is not True)
+    assert make_not_true_condition(ALWAYS) == NEVER
 
 
 @in_turn(

@@ -14,7 +14,7 @@ from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.lower.look import find_growing, may_leave_out
+from planner.lower.look import find_growing_functionals, may_leave_out
 from planner.lower.scan import rewrite
 from planner.plan.question_identity import find_fingerprint, identify_paths
 from planner.question.as_of import AsOf, Hopping
@@ -131,7 +131,7 @@ def test_what_may_fall_does_not_grow() -> None:
         table = replace(CLIPPED, columns=tuple(amount if one.name == "amount" else one for one in CLIPPED.columns))
         asked = question(TRUE, count(table=table), total(table=table), table=table)
         asked = asked if where is None else replace(asked, where=Compare("amount", ">=", where))
-        return find_growing(asked, dialect=POSTGRES)
+        return find_growing_functionals(asked, dialect=POSTGRES)
 
     assert sums("0") == (True, True)
     assert sums("-1") == (True, False)
@@ -146,7 +146,7 @@ def test_a_number_of_units_falls_where_some_take_something_off() -> None:
         measure = Measure.TOTAL if off else Measure.UNIT_SUM
         one = replace(count(table=CLIPPED), measure=measure, terms=terms, off_each_unit=off, sensitivity=99)
         one = replace(one, unit_range=(-99, 99))
-        return find_growing(question(TRUE, one, table=CLIPPED), dialect=POSTGRES) == (False,)
+        return find_growing_functionals(question(TRUE, one, table=CLIPPED), dialect=POSTGRES) == (False,)
 
     assert not falls(Term(3, None, dear, 0), Term(1, None, And((dear, many)), 0))
     assert falls(Term(3, None, dear, 0), Term(-1, None, And((dear, many)), 0))

@@ -25,7 +25,7 @@ from planner.question.condition import (
     Within,
     evaluate,
     find_columns,
-    find_true,
+    find_true_values,
     join_all,
     join_any,
     make_test,
@@ -262,7 +262,9 @@ def test_a_condition_on_one_column_is_the_same_for_many_values(condition: Condit
     for value in (None, 0, 1, 2, 3, 4):
         assert truth(value) is evaluate(condition, {"n": value})
     for values in ((None, 0, 1, 2, 3, 4), (0, 1, 2, 3, 4), ()):
-        assert find_true(condition, "n", values) == [evaluate(condition, {"n": value}) is True for value in values]
+        assert find_true_values(condition, "n", values) == [
+            evaluate(condition, {"n": value}) is True for value in values
+        ]
 
 
 @given(patterns=st.lists(_PATTERNS, min_size=1, max_size=3))
@@ -271,7 +273,7 @@ def test_texts_are_matched_together_as_one_by_one(patterns: list[str]) -> None:
     texts = (None, "", "a", "ab", "b", "ba", "aab", "abab", "a%", "_", "aba")
     for one in (joined, *joined.conditions):
         wanted = [evaluate(one, {"t": text}) for text in texts]
-        assert find_true(one, "t", texts) == [truth is True for truth in wanted]
+        assert find_true_values(one, "t", texts) == [truth is True for truth in wanted]
         assert list(map(make_test(one, "t"), texts)) == wanted
 
 

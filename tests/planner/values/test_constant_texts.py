@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.predicates.letter_case import list_spellings, lower_pattern
-from planner.predicates.where_refusals import refuse_unlisted
+from planner.predicates.where_refusals import refuse_unlisted_expression
 from planner.values.array_literals import read_members
 from planner.values.constant import ConstantContext, Interval, Number, round_to_real
 from planner.values.expressions import fold_constant
@@ -183,7 +183,7 @@ def test_patterns_on_which_collations_differ_have_no_spellings(pattern: str) -> 
 def test_letters_beyond_ascii_have_no_capitals() -> None:
     with pytest.raises(KeyholeError) as raised:
         list_spellings(split_pattern("é%"), _NODE)
-    assert raised.value.code == refuse_unlisted(_NODE, "").code
+    assert raised.value.code == refuse_unlisted_expression(_NODE, "").code
 
 
 @pytest.mark.parametrize("pattern", ["%ki_%", "%İ", "\\%K\\_i%", ""])

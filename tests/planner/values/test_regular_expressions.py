@@ -5,7 +5,7 @@ import random
 import duckdb
 import psycopg
 
-from planner.values.regular_expressions import convert_expression, convert_similar, write_plain_expression
+from planner.values.regular_expressions import convert_expression, convert_similar_pattern, write_plain_expression
 
 _PIECES = (
     "a",
@@ -82,7 +82,7 @@ def test_like_patterns_match_what_the_expression_matches(postgres_url: str) -> N
     written = ["".join(drawn.choices(_PIECES, k=drawn.randint(1, 6))) for _ in range(_DRAWN)]
     written += ["^(a|b)$", "^(a|_b)", "^a|b$", "a{1}", "***=a", "(?i)a", "^(?:a)$", "a.*?", "x"]
     with psycopg.connect(postgres_url) as connection:
-        for operator, read in (("~", convert_expression), ("SIMILAR TO", convert_similar)):
+        for operator, read in (("~", convert_expression), ("SIMILAR TO", convert_similar_pattern)):
             known = [(one, list(like)) for one in dict.fromkeys(written) if (like := read(one)) is not None]
             assert len(known) > _DRAWN / 10
             for one, made in known:
@@ -154,4 +154,4 @@ def test_what_says_more_is_none() -> None:
     ):
         assert convert_expression(written) is None, written
     for written in ("(a|b)c", "a+", "\\d", "a|", "[a]%", "a{1}", "a\\"):
-        assert convert_similar(written) is None, written
+        assert convert_similar_pattern(written) is None, written

@@ -14,7 +14,7 @@ from proxy.play.attacker_beliefs import (
     PublishedChannel,
     PublishedForm,
     compute_belief,
-    count_raised,
+    count_localised_people,
 )
 from proxy.play.building import Building, draw_building
 from proxy.play.game_sessions import BuildingCache
@@ -119,7 +119,7 @@ def test_more_people_are_raised_as_epsilon_rises(attacker: Attacker) -> None:
     day = AttackedDay(_attacked(), attacker)
 
     def raised(channel: PublishedChannel) -> float:
-        found = count_raised(day, channel, every=12, noise=SeededNoise(6))
+        found = count_localised_people(day, channel, every=12, noise=SeededNoise(6))
         assert sum(found.believed) == found.hidden
         assert all(above <= everybody for above, everybody in zip(found.raised, found.believed, strict=True))
         return sum(found.raised) / found.ticks
