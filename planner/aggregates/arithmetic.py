@@ -203,7 +203,10 @@ def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
 
 
 def _fill_missing_groups(one: Linear, default: Linear) -> Linear | None:
-    """Return an expression that is a constant in groups that lack its groups. Return None if they lack some of them."""
+    """Return the expression with `default` as its value in a group for which no other group exists that it reads.
+
+    Return None if only some of the groups that it reads could be missing.
+    """
     (found, factor), *others = one.summands
     empty = {other.cells.empty for other, _ in one.summands}
     if len(empty) > 1 or any(other.cells.default is not None for other, _ in one.summands):

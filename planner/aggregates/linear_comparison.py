@@ -290,7 +290,10 @@ def _close_if_equal(cells: KeyCells, operator: str) -> KeyCells:
 
 
 def _lack_cells(cells: Sequence[KeyCells]) -> bool:
-    """Return True if every group lacks some neighbour, as where two months before are compared of two months."""
+    """Return True if for every group some group that it is compared with does not exist.
+
+    An example is a comparison with the month two before, over a key of two months.
+    """
     calendars = {one.key for one in cells if one.key is not None}
     for key in calendars:
         along = [one for one in cells if one.key == key]

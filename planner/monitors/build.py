@@ -308,8 +308,10 @@ def _check_sliding(question: Question, regimes: tuple[Regime, ...], monitor: Mon
     if not question.table.append_only or any(regime is not Regime.GROWING for regime in regimes):
         raise refuse_condition(
             monitor,
-            "a sliding window needs counts and sums that each row only adds to, of rows that stay as they are",
-            hint=f"Write append_only = true under [tables.{question.table.name}] if that is so; or a hop for sliding.",
+            "a sliding window needs rows that never change, and counts and sums that no row lowers",
+            hint=f"Write append_only = true under [tables.{question.table.name}] if its rows are never changed or "
+            "deleted. "
+            'Or write a hop in the place of sliding, such as hop = "6 hours".',
         )
     sliding = (Regime.SLIDING,) * len(regimes)
     if not can_alarms_decide(question.formula, sliding):

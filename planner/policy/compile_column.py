@@ -159,7 +159,10 @@ def _choose_grid(
     if column.bounds is None:
         return None
     if kind not in _MEASURE_TYPES:
-        hint = "Give bounds to integer, numeric or double precision columns; in a CSV file `type` makes a column one."
+        hint = (
+            "Give bounds to integer, numeric or double precision columns alone. "
+            "In a CSV file, `type` sets a column's type."
+        )
         fault = Fault("KH004", f"a column of type {declared} cannot be a measure", hint=hint)
         raise policy.refuse((*place, "bounds"), fault)
     if column.grid is None and kind is not SqlType.INTEGER:

@@ -16,7 +16,7 @@ from planner.values.sql_literals import (
     find_integer_limit,
     quote_name,
     quote_text,
-    spell_number,
+    write_decimal,
     write_integer,
 )
 
@@ -93,7 +93,7 @@ class Spelling:
             case int():
                 return write_integer(value)
             case Decimal():
-                return spell_number(Fraction(value), scale=max(0, -_find_exponent(value)))
+                return write_decimal(Fraction(value), scale=max(0, -_find_exponent(value)))
             case datetime():
                 return self.write_timestamp(value)
             case date():

@@ -114,11 +114,11 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
     """Validate a policy against its source, pin public tables and key domains, and open the ledger once.
 
     It reads the schema and the public tables, never a private row. A table whose relation cannot be read is reported.
-    It keeps its earlier pins, or is left out if it has none. If a relation was charged under another name, it waits for
-    `confirm`, as does a change of public data.
+    That table keeps its earlier pins, or is left out if it has none. Without `confirm`, a relation that was charged
+    under another name and a change of public data are refused.
 
-    A shadow is started once if PostgreSQL must read stored questions, or is the operator's own. Raises KH001 to KH013,
-    and KH406.
+    A shadow is started once if PostgreSQL must read stored questions, or is the operator's own. Raises KH001 to
+    KH013, and KH406.
     """
     policy, now = Policy.load(policy_path), datetime.now(UTC)
     said = (

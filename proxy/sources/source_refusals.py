@@ -37,7 +37,7 @@ def report_missing_column() -> KeyholeError:
     """
     return KeyholeError(
         "KH501",
-        "the source does not have a column or key that this would read",
+        "the source no longer has a column or unique key that the question reads",
         detail="No row was read. Nothing was spent.",
         hint="Inform the data owner: Keyhole's log names it, and keyhole check lists columns.",
     )

@@ -136,7 +136,9 @@ def test_a_source_that_fails_says_one_thing_and_stays_paid(brief: House, source_
     with psycopg.connect(source_url, autocommit=True) as owner:
         owner.execute("ALTER TABLE sales RENAME COLUMN store TO shop")
         gone = told(brief, shop.BUSY)
-        assert gone["message_primary"] == "KH501: the source does not have a column or key that this would read"
+        assert (
+            gone["message_primary"] == "KH501: the source no longer has a column or unique key that the question reads"
+        )
         assert brief.most_spent("sales") == paid
         owner.execute("DROP TABLE sales")
         failures.append(told(brief, shop.BUSY))
