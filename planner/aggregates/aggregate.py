@@ -12,7 +12,7 @@ from planner.aggregates.row_expression import Arithmetic, RequiredValues, RowExp
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
-from planner.groups.inhabited.key_values import list_inhabited
+from planner.groups.inhabited.key_values import list_inhabited_values
 from planner.parser.lexer import spell_name
 from planner.parser.tree import contains_type, find_position, find_start, strip_parentheses, write_node
 from planner.predicates.computed import ratios
@@ -117,7 +117,9 @@ def _reads_no_rows(condition: Condition, within: GroupScope) -> bool:
     if ConditionRows.from_condition(join_all(told)).are_none:
         return True
     values, table = dict(within.values), within.scope.table
-    return any(not list_inhabited(key, values[key.name], told, table) for key in within.keys if values.get(key.name))
+    return any(
+        not list_inhabited_values(key, values[key.name], told, table) for key in within.keys if values.get(key.name)
+    )
 
 
 AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)

@@ -310,8 +310,7 @@ def _check_sliding(question: Question, regimes: tuple[Regime, ...], monitor: Mon
             monitor,
             "a sliding window needs rows that never change, and counts and sums that no row lowers",
             hint=f"Write append_only = true under [tables.{question.table.name}] if its rows are never changed or "
-            "deleted. "
-            'Or write a hop in the place of sliding, such as hop = "6 hours".',
+            'deleted. Or write a hop in the place of sliding, such as hop = "6 hours".',
         )
     sliding = (Regime.SLIDING,) * len(regimes)
     if not can_alarms_decide(question.formula, sliding):

@@ -92,7 +92,7 @@ def test_a_measure_that_was_guessed_to_be_text_is_given_a_type(tmp_path: Path) -
     path = install(tmp_path)
     with pytest.raises(KeyholeError, match=r"KH004.*columns\.v\.bounds.*of type text") as refused:
         check(path, confirm=False)
-    assert "in a CSV file `type` makes a column one" in str(refused.value.hint)
+    assert "In a CSV file, `type` sets a column's type" in str(refused.value.hint)
     path.write_text(path.read_text().replace("bounds = [0, 100]", 'bounds = [0, 100]\ntype = "bigint"'))
     check(path, confirm=False)
     assert counts(path) == (3001, 3000, 3001, 3001)
