@@ -33,7 +33,10 @@ class Rehearsal:
 
     @staticmethod
     def with_empty_balances(tables: frozenset[str], *, knowledge: Knowledge) -> "Rehearsal":
-        """Return a rehearsal of questions on the tables, with empty balances."""
+        """Return a rehearsal that starts from empty balances, as if nothing had ever been charged.
+
+        `tables` are the tables that it keeps when it is copied, and `knowledge` has their column dependencies.
+        """
         return Rehearsal(Balances(), tables=tables, knowledge=knowledge)
 
     def copy(self) -> "Rehearsal":

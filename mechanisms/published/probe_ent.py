@@ -228,7 +228,10 @@ def _evaluate_finished_occurrences(leaves: Formula, accepted: dict[int, Booleans
 
 @dataclass(slots=True)
 class _ResetStep:
-    """DPPWLM's rule with a plan that is made after the first look. It stops there if no narrower `u` is needed."""
+    """A rule that gives the next look of one occurrence, as DPPWLM's does, with the rest planned after the first look.
+
+    It gives no further look if no narrower `u` is needed.
+    """
 
     cut: Cut
     first_test: FunctionalTest

@@ -157,7 +157,10 @@ class Rewritten:
 
 
 def _write_from_kept(steps: Sequence[KeptStep], body: str, kept: Mapping[str, str]) -> str:
-    """Return the SQL of a body behind its steps: those with kept rows are read from their relations."""
+    """Return the SQL of a body after its WITH steps.
+
+    Steps with kept rows are read from the relations that keep them.
+    """
     needed = {step.name for step in steps if step.name in body}
     defined = []
     for step in reversed(steps):

@@ -44,7 +44,7 @@ class PublicKnowledge:
     named: tuple[tuple[str, Shortfall], ...]
 
     def find_shortfall(self, names: tuple[str, ...]) -> Shortfall | None:
-        """Return the shortfall of an aggregate known by these names, the most specific first."""
+        """Return the public shortfall of an aggregate that has these names, the most specific name first."""
         named = dict(self.named)
         return next((named[name] for name in map(squeeze_name, names) if name in named), self.default)
 

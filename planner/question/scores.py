@@ -24,7 +24,7 @@ class RowNumber:
 
     @property
     def is_constant(self) -> bool:
-        """True if it is publicly the same on every row that has it."""
+        """True if the number is publicly the same on every row on which it is not NULL."""
         varies = any(term.column is not None or term.condition != ALWAYS for term in self.terms)
         return self.most <= self.least or not varies
 

@@ -325,7 +325,7 @@ def _list_bases(children: Sequence[Having]) -> Iterator[Comparison]:
 
 
 def _list_literals(formula: Having, *, is_outside: bool = False) -> Iterator[tuple[Comparison, bool]]:
-    """Yield the literals on other groups, each True if it stands in a complement."""
+    """Yield the literals that read other groups. Each comes with True if it is inside a complement."""
     match formula:
         case Complement(inner):
             yield from _list_literals(inner, is_outside=True)
@@ -341,7 +341,10 @@ def _list_literals(formula: Having, *, is_outside: bool = False) -> Iterator[tup
 def _pair_with_bases(
     formula: Having, above: tuple[tuple[Comparison, bool], ...], *, is_implied: bool
 ) -> Iterator[tuple[Comparison, tuple[tuple[Comparison, bool], ...]]]:
-    """Yield each comparison of two sides with the bases joined to it by AND, each True if the whole implies it."""
+    """Yield each comparison of two sides, with the bases joined to it by AND.
+
+    Each comes with True if the whole formula implies it.
+    """
     match formula:
         case Conjunction(children):
             beside = (*above, *((base, is_implied) for base in _list_bases(children)))

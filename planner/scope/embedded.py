@@ -202,7 +202,7 @@ class EmbeddedQuestion:
 
     @property
     def predicate_names(self) -> tuple[str, ...]:
-        """Return the readable name of each predicate: its own name if no other column has it."""
+        """The readable name of each predicate: its column name, unless another column has the same name."""
         taken = {name for name, _ in self.columns}
         names: list[str] = []
         for number, predicate in enumerate(self.predicates):
@@ -225,7 +225,7 @@ class EmbeddedQuestion:
         return written.shift_position(offset=self.offset_before)
 
     def is_whole_statement(self, statement: str) -> bool:
-        """Return True if the statement is this question and nothing around it."""
+        """Return True if the statement is this question, without any text before or after it."""
         return self.text == (statement if self.origin is None else self.origin.text.strip())
 
 

@@ -165,7 +165,7 @@ def _find_joined_table(column: Column, scope: Scope) -> tuple[JoinedTable, str]:
 
 
 def list_undetermined_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
-    """Return the columns that identify a group, without those that the others determine."""
+    """Return the grouping columns that no other grouping columns determine. They identify a group."""
     names = [column.name for column in columns]
     return tuple(
         column

@@ -61,7 +61,10 @@ _CYCLES: dict[str, tuple[datetime, int, str]] = {
 
 
 class InCycle(exp.Expression, exp.Func):
-    """A time of which only one recurring `part` is known, by its number, such as the third month of a year."""
+    """A time of which only one recurring part is known, such as the month of the year.
+
+    `part` is known by its number.
+    """
 
     arg_types = {"this": True, "part": True}  # noqa: RUF012
 

@@ -85,7 +85,7 @@ def unify(found: Sequence[TypedValue], node: exp.Expr) -> list[TypedValue]:
 
 
 def convert(found: TypedValue, kind: str, node: exp.Expr) -> TypedValue:
-    """Return the value as another type to which PostgreSQL converts it implicitly. Raise `NotExact`."""
+    """Return the value as another type to which PostgreSQL converts implicitly. Raise `NotExact` for other types."""
     raw = found.raw
     if raw is None or found.kind == kind:
         return TypedValue(kind, raw)

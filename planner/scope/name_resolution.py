@@ -319,7 +319,10 @@ def find_numeric_scale(node: exp.Cast) -> tuple[int, int] | None:
 
 
 def _keeps_microseconds(node: exp.Cast) -> bool:
-    """Return True if a cast to timestamp(n) keeps all digits. With fewer digits it rounds, even to another day."""
+    """Return True if a cast to timestamp(n) keeps all digits.
+
+    A cast that keeps fewer rounds, possibly to another day.
+    """
     return [str(one.this) for one in node.to.expressions] == ["6"]
 
 

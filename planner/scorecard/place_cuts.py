@@ -236,7 +236,7 @@ def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bo
 
 
 def _include_parentheses(node: exp.Expr) -> exp.Expr:
-    """Return the expression with the parentheses around it."""
+    """Return the outermost parentheses around an expression, or the expression itself if it has none."""
     while isinstance(node.parent, exp.Paren):
         node = node.parent
     return node

@@ -142,9 +142,9 @@ def _reads_size(node: exp.Expr) -> bool:
 def _find_ordered(
     select: exp.Select, place: Clauses, tokens: tuple[Token, ...], numbers: tuple[ShownNumber, ...]
 ) -> tuple[int, exp.Ordered, exp.Expr] | None:
-    """Return the item of ORDER BY that ranks by a size, with its index and the size.
+    """Return the item of ORDER BY that ranks by an aggregate, with its index and the aggregate.
 
-    It is the first item, or the one behind those of DISTINCT ON.
+    It is the first item, or the first after the columns of DISTINCT ON.
     """
     order, distinct = select.args.get("order"), select.args.get("distinct")
     if order is None or place.end >= len(tokens) or not tokens[place.end].is_word("order"):

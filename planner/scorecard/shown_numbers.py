@@ -312,7 +312,10 @@ class _OuterReader:
         return True
 
     def _is_plain(self, query: exp.Expr) -> bool:
-        """Return True if an outer query passes on what it shows. Record the names that it gives to numbers."""
+        """Return True if an outer query only passes on the columns that it shows.
+
+        Record the names that it gives to numbers.
+        """
         if id(query) in self._inside or not isinstance(query, exp.Select | exp.SetOperation):
             return True
         cut = query.args.get("limit") is not None or query.args.get("offset") is not None

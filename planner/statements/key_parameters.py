@@ -23,7 +23,7 @@ from planner.values.constant import ArrayValue, ForeignValue, Interval, Paramete
 
 @dataclass(frozen=True, slots=True)
 class UnboundKeys:
-    """A query that groups by parameters. It can be classified once these have values."""
+    """A query that groups by parameters. It can be classified only once the parameters have values."""
 
 
 def find_key_parameters(text: str) -> frozenset[int]:
@@ -99,7 +99,7 @@ def bind_keys(text: str, parameters: Mapping[int, ParameterValue | None]) -> str
 
 
 def _write(value: ParameterValue | None, *, is_cast: bool) -> str | None:
-    """Return a value as a constant. If it is cast, it is the text that gives it."""
+    """Return a parameter's value as a SQL constant. If the parameter is cast, return the text that is cast."""
     match value:
         case datetime():
             written = f"timestamp '{format_value(value)}'"

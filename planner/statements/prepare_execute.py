@@ -66,7 +66,7 @@ def read_prepare(text: str, found: tuple[Token, ...], catalog: Catalog) -> State
 
 
 def read_execute(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
-    """Read EXECUTE. If it is malformed, the shadow refuses it. Raise KH404."""
+    """Parse EXECUTE. Leave a malformed EXECUTE to the shadow, which refuses it. Raise KH404."""
     check_own_names(found[1:2])
     if len(found) < 2 or not found[1].is_name:
         return PassThrough("execute")

@@ -48,7 +48,7 @@ class Clip:
 
 
 def return_unknown_ends(_: RowTerm) -> Ends:
-    """Return (None, None): nothing is known of any term beside its columns' bounds."""
+    """Return (None, None), for a term of which nothing is known but its columns' bounds."""
     return None, None
 
 

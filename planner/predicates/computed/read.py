@@ -71,7 +71,7 @@ def _read_age_times(node: exp.Anonymous) -> list[exp.Expr]:
 
 
 def _keep_remainder(node: exp.Expr, term: RowTerm) -> RowTerm:
-    """Return a whole number as a numeric if PostgreSQL rounded it, because the result of floor is no integer there."""
+    """Return a whole-number term as a numeric if PostgreSQL's type for it is numeric, as for the result of floor."""
     if term.kind is not TermKind.WHOLE:
         return term
     rounded = any(isinstance(one, _ROUNDING) for one in node.walk(prune=lambda one: isinstance(one, exp.Cast)))

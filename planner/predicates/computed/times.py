@@ -170,7 +170,10 @@ def _make_number(value: int) -> RowTerm:
 
 
 def _extract_from_length(part: str, term: RowTerm) -> RowTerm:
-    """Return a part of the time between two moments, which PostgreSQL keeps as whole days and the rest of a day."""
+    """Return the term for a part of the time between two moments.
+
+    PostgreSQL keeps that time as whole days and the rest of a day.
+    """
     if part == "epoch":
         return RowTerm("same", TermKind.EXACT, (term,), scale=6, limit=term.limit)
     if part == "day" and 4 * (term.limit + DAY) < 2**63:
