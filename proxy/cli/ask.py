@@ -113,7 +113,7 @@ def explain(
 ) -> None:
     """Show the plan of a question and what it would cost.
 
-    Spends nothing and opens no source: it reads what is pinned.
+    This spends nothing, and reads only pinned data, not the source.
     """
     from planner.explain.formula_tree import build_trees
     from proxy.open_policy.service import Service

@@ -54,7 +54,7 @@ _TIMES = 20  # a tolerance of so many times a bound is what ordinary questions h
 
 @dataclass(frozen=True, slots=True)
 class BoundsReport:
-    """The bounds that were found, their meaning for the policy, and their cost."""
+    """The report on released bounds: the bounds, their meaning for the policy, and the cost of the release."""
 
     planned: BoundsRelease
     found: FoundBounds

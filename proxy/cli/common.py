@@ -166,9 +166,10 @@ def check_new_file(path: Path, *, hint: str) -> Path:
 
 
 def write_svg(path: Path, picture: str) -> None:
-    """Write a picture to a file, replacing it.
+    """Write a picture to a file, and replace an existing file.
 
-    Raise KH011 for another format's name, and `typer.BadParameter` when it cannot be written.
+    Raise KH011 if the file's name has another format's ending, and `typer.BadParameter` if the file cannot be
+    written.
     """
     _check_picture_name(path, form="SVG")
     _write_file(path, picture, hint="--svg")

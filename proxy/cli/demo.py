@@ -154,7 +154,7 @@ def _serve(console: Console, service: Service, *, keep: bool) -> Iterator[Addres
 
 @contextmanager
 def time_step(console: Console, what: str) -> Iterator[None]:
-    """Print what the block does, and how long it took."""
+    """Print a line that says what the block does, and after the block the time that it took."""
     started = time.perf_counter()
     with console.status(what):
         yield
@@ -197,7 +197,7 @@ class _Demonstration:
         connection.add_notice_handler(lambda notice: self._notices.append(notice.message_primary or ""))
 
     def show(self) -> None:
-        """Show the whole demonstration."""
+        """Ask the demonstration's questions one after the other, and print their answers and costs."""
         asked = read_questions()
         self._show_budget("Budget before")
         for number, question in enumerate(asked, start=1):

@@ -415,10 +415,7 @@ def _run_command(arguments: list[str] | None) -> None:
 
 
 def _locate_exception(error: BaseException) -> str:
-    """Return the kind of an exception and the line of code that raised it.
-
-    Its text is left out, as it might quote data.
-    """
+    """Return an exception's type and the line of code that raised it, without its text, which might quote data."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

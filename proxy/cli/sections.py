@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListedCommand:
-    """A command as the help lists it, and where it is defined."""
+    """A command in the help's list, with the module and attribute that define it."""
 
     name: str
     place: str

@@ -61,7 +61,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Affordable:
-    """Settings, each of which alone makes `questions` such questions fit into the caps; empty if there are none."""
+    """Settings that each make `questions` questions like this one fit into the caps. Empty if there are none."""
 
     questions: int
     settings: tuple[str, ...]

@@ -20,9 +20,9 @@ _SELDOM = 500_000
 
 
 def disable_pydantic_plugins() -> None:
-    """Have pydantic load no plugin, before it is imported.
+    """Keep pydantic from loading plugins. Call this before pydantic is imported.
 
-    It would look for some in every installed package, and what comes with another package has no business in a policy.
+    Pydantic would look for plugins in every installed package, and a plugin of another package could change a policy.
     """
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 

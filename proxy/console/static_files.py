@@ -32,7 +32,7 @@ class StaticFolder:
         self.digest = told.hexdigest()[:16]
 
     def find_address(self, name: str) -> str:
-        """Return the address of a file. Raise KeyError if there is no such file."""
+        """Return the URL path of a static file. Raise KeyError if the folder has no file with this name."""
         self._files[name]
         return f"{PLACE}/{self.digest}/{name}"
 

@@ -349,7 +349,7 @@ class _ListTrial:
 
 
 def _plan_with_tolerance(service: Service, one: ListedQuestion, tolerance: str | None) -> Question:
-    """Plan a question as a session asks it, with another tolerance if `tolerance` is given."""
+    """Plan a listed question as a session would ask it. A given `tolerance` replaces the question's own."""
     if one.asked is None:
         assert one.refusal is not None, "what is not asked is refused"
         return one.refusal

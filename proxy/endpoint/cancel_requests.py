@@ -38,10 +38,7 @@ class SiblingWorkers:
         return range(max(1, self.worker * _PER_WORKER), (self.worker + 1) * _PER_WORKER)
 
     async def forward(self, request: Cancel) -> None:
-        """Pass a cancel request on to the worker whose session it names.
-
-        Do nothing if there is no such worker, or it does not listen.
-        """
+        """Send a cancel request to the worker process whose session it names. Do nothing if no such worker listens."""
         if self.folder is None or request.process in self.numbers:
             return
         path = _name_socket(self.folder, request.process // _PER_WORKER)

@@ -45,11 +45,11 @@ class TooManyConnections(Exception):
 
 
 class ConnectedClient:
-    """A connection from `network`, served by `task`.
+    """A client's connection from `network`, served by `task`.
 
-    `final_report` is the message that it gets when it is disconnected.
-
-    `has_spoken`: it has sent a byte. `lingering` is the shadow's process that still works for it when it is gone, or 0.
+    `final_report` is the message that the client gets when Keyhole disconnects it. `has_spoken` is True once the
+    client has sent a byte. `lingering` is the process id of the shadow's backend that still works after the client
+    has gone, or 0.
     """
 
     def __init__(self, task: "asyncio.Task[None]", network: str) -> None:

@@ -33,9 +33,10 @@ async def relay_both_ways(stream: ClientStream, relay: ShadowRelay, session: Ses
 
 
 async def _handle_statements(stream: ClientStream, session: Session, relay: ShadowRelay) -> None:
-    """Handle the client's messages one by one, none before it has read what is behind, and let all be answered.
+    """Handle the client's messages one by one, and have the shadow answer all of them.
 
-    A client that sends without end lets the others have their turn.
+    A message is handled only after the answers to the earlier ones were read. A client that sends without end lets
+    other clients have their turn.
     """
     for number in count(1):
         if number % _AT_A_TIME == 0:

@@ -16,7 +16,7 @@ def refuse_unreadable_monitor(name: str, *, position: int | None = None) -> Keyh
 
 
 def refuse_expensive_reading(monitor: str, over: OverBudget) -> KeyholeError:
-    """Return KH306: the reader's own cap does not cover a monitor's whole horizon."""
+    """Return KH306 for a reader whose own cap does not cover a monitor's whole horizon."""
     needed, left = over.needed_nano / NANO, over.left_nano / NANO
     return KeyholeError(
         "KH306",

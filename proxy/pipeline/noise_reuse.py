@@ -110,7 +110,7 @@ class QuestionOnPaths:
 
     @property
     def reading_claim(self) -> Claim:
-        """The claim for reading only revealed values. It charges only the analyst's own balances."""
+        """The claim for reading values that are already revealed. It charges the analyst's own balances alone."""
         return replace(self.claim, charge=replace(self.claim.charge, shared=False, path_continuation=None))
 
     def describe_noise(self, *, is_revealed: bool, fits: bool = True) -> SharedNoise:

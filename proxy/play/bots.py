@@ -108,9 +108,9 @@ def _find_busiest(publisher: Publisher, day: int) -> int:
 
 
 def _find_silence(task: GameTask, publisher: Publisher) -> int:
-    """Return the tick from which the counts look like zeros, while those before it look like usual counts.
+    """Return the tick from which the counts look like zeros, while the earlier counts look usual.
 
-    The known past says what is usual.
+    The mean counts of the known past are the usual ones.
     """
     building = publisher.world.building
     days = range(publisher.world.days)

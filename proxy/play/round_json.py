@@ -208,7 +208,7 @@ def write_localised_people(found: Localised) -> Json:
 
 
 def write_tradeoff(found: Tradeoff) -> Json:
-    """Return as JSON how useful an epsilon is, and what it reveals."""
+    """Return as JSON the errors of the bots at an epsilon, and the people whom it reveals."""
     return {
         "epsilon": found.epsilon,
         "looks": found.looks,

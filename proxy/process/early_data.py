@@ -36,7 +36,7 @@ class EarlyShadowData:
             yield self._directory
 
     def close(self) -> None:
-        """Remove the directory, unless a shadow has taken it."""
+        """Delete the prepared data directory, unless a shadow has taken it over."""
         self._making.join()
         self._opened.close()
 

@@ -69,11 +69,12 @@ async def serve_process(
     mock_users: MockUsers | None = None,
     looks: bool = True,
 ) -> AsyncIterator[RunningProcess]:
-    """Serve the newest generation until the block ends. `limits` apply to PostgreSQL, `rest` to REST.
+    """Serve the newest generation until the block ends.
 
-    Without `metrics` there is no port for the operator. With `siblings` other processes accept on the same sockets,
-    over the same shadows. `mock_users` is what unknown users are told; without it another in each process. Without
-    `looks` monitors are left to somebody else, whose clock is another.
+    `limits` apply to PostgreSQL connections, `rest` to REST. Without `metrics` there is no metrics port. With
+    `siblings`, other processes accept connections on the same sockets and use the same shadows. `mock_users` makes
+    the salts of unknown users; without it each process makes its own. Without `look`, another process runs the
+    monitors' looks.
     """
     siblings, rest, mock_users = siblings or SiblingWorkers(), rest or RestSection(), mock_users or MockUsers()
     seen, newest = generations.telemetry, generations.newest

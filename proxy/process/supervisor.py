@@ -96,9 +96,9 @@ def supervise(
 
 @dataclass(frozen=True, slots=True)
 class _MadeGeneration:
-    """A generation as workers know it, with a shadow that runs until `close`.
+    """A generation in the form that workers receive, with its shadow, which runs until `close` is called.
 
-    It is started from `binaries` if they are the operator's own.
+    The shadow is started from `binaries` if these are the operator's own PostgreSQL programs.
     """
 
     shared: SharedGeneration

@@ -74,7 +74,7 @@ class _ParentPipe:
         self._lock = threading.Lock()
 
     def report(self, word: Word) -> None:
-        """Tell it, if it is still there."""
+        """Send a report to the parent process, unless that process has ended."""
         with self._lock, suppress(OSError):
             self.pipe.send(word)
 
@@ -113,9 +113,11 @@ def _estimate_longest_end_s(policy: Policy) -> float:
 
 
 def _make_generation(shown: SharedGeneration, service: Service, parent: _ParentPipe) -> Generation:
-    """Return an open service as the generation that the parent has made; it says so when it is closed.
+    """Return an open service as the generation that the parent has made.
 
-    Raise RestartNeeded if the pinned data or the source's tables are others by now.
+    The parent is told when the generation is closed.
+
+    Raise RestartNeeded if the pinned data or the source's tables have changed since the parent made it.
     """
     if service.catalog.digest != shown.digest:
         service.close()
@@ -168,7 +170,7 @@ async def _carry_out_orders(
     *,
     tls: Tls | None,
 ) -> None:
-    """Do what the parent says, one after the other, until cancelled. A generation that was not taken is closed."""
+    """Carry out the parent's orders one after the other, until cancelled. Close a generation that no order took."""
     opened: tuple[Policy, Generation] | None = None
     try:
         while True:

@@ -45,16 +45,17 @@ class ReloadOrder:
 
 @dataclass(frozen=True, slots=True)
 class OpenOrder:
-    """The order to a worker to open another generation beside the one that answers, and to report if it succeeded."""
+    """The order to a worker to open a further generation beside the one in use, and to report whether that succeeded."""
 
     generation: SharedGeneration
 
 
 @dataclass(frozen=True, slots=True)
 class TakeOrder:
-    """The order to a worker to let the opened generation answer, as all have opened it.
+    """The order to a worker to answer with the opened generation, since all workers have opened it.
 
-    It ends the sessions on those before `oldest`; or (None) the worker closes it again.
+    The worker ends the sessions on generations before `oldest`. If `oldest` is None, it closes the opened generation
+    instead.
     """
 
     number: int

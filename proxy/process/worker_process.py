@@ -24,10 +24,10 @@ _DIED: dict[str, object] = {"why": "a worker died while it opened it"}
 
 
 class WorkerProcess:
-    """A worker's process, as its parent sees it.
+    """A worker process as its parent sees it.
 
-    `ready` is what becomes of its start; `uses` are the generations whose shadows it may have sessions on. `left` is
-    called whenever these become fewer.
+    `ready` is the future result of its start. `uses` are the generations on whose shadows the worker may have
+    sessions. `left` is called whenever `uses` becomes smaller.
     """
 
     def __init__(self, task: WorkerTask, *, left: Callable[[], None]) -> None:

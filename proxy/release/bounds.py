@@ -234,9 +234,9 @@ class BoundsRelease:
 
 
 def plan_bounds(asked: BoundsRequest, catalog: Catalog, dialect: Dialect) -> BoundsRelease:
-    """Plan a request for bounds: what it reads and what it costs. Raise KH201, KH202, KH203, KH311 and KH312.
+    """Plan a release of bounds: what it reads and what it costs. Nothing is charged.
 
-    A key may be an expression whose values follow from the policy.
+    A key may be an expression whose values follow from the policy. Raise KH201, KH202, KH203, KH311 and KH312.
     """
     table = catalog.find_table(asked.table)
     if table is None:

@@ -228,7 +228,7 @@ class DiagnosisRelease:
 
 
 def plan_diagnosis(asked: DiagnosisRequest, catalog: Catalog, dialect: Dialect) -> DiagnosisRelease:
-    """Plan a diagnosis: what it reads and what it costs.
+    """Plan a diagnosis: what it reads and what it costs. Nothing is charged.
 
     Raise KH311, KH314 and KH315, and KH1xx and KH2xx as for a question.
     """

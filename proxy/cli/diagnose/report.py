@@ -64,7 +64,7 @@ class DiagnosisReport:
         object.__setattr__(self, "groups", tuple(self._read_groups()))
 
     def sections(self) -> tuple[ReportSection, ...]:
-        """Return the whole report."""
+        """Return the report's sections, in their order."""
         drawn = self.groups[:MOST_DRAWN]
         curves = [
             self._make_group_section(one) for one in drawn if not (isinstance(one, GroupRoc) and one.curve is None)

@@ -209,7 +209,7 @@ def _is_known(service: Service, planned: Publication) -> bool:
 
 
 def _charge_and_write(service: Service, planned: Publication, place: FilePlace) -> PublishedReport:
-    """Pay, and write the file; or only write it, or find it as it was written."""
+    """Charge the publication unless it was charged before. Write its file unless the file already has this content."""
     place.check_folder()
     counts, released = publish_counts(service, planned)
     of_rows = planned.request.method is TableMethod.ROWS

@@ -40,7 +40,10 @@ def make_catalog_document(catalog: Catalog) -> dict[str, Any]:
 
 
 def list_key_values(catalog: Catalog, table: str, column: str) -> list[str] | None:
-    """Return a key's public values in order. Return None if there is no such key, or if it has too many values."""
+    """Return a key's public values in order.
+
+    Return None if the table has no such key, or if the key has too many values.
+    """
     found = catalog.find_table(table)
     known = None if found is None else next((one for one in found.columns if one.name == column), None)
     if known is None or known.domain is None or len(known.domain) > MOST_VALUES:
