@@ -242,7 +242,10 @@ class Monitors:
             )
 
     def resume_run(self, run: str, *, by: str, why: str) -> None:
-        """Resume the looks, in the windows as they were left. Raise `MonitorStopped` if it is not paused."""
+        """Resume a paused run's looks.
+
+        Its windows keep their states. Raise `MonitorStopped` if the run is not paused.
+        """
         with self._journal.begin_write() as (transaction, balances):
             self._append_event(
                 transaction, balances, MonitorResumed(uuid.uuid4().hex, self._clock(), run, by=by, why=why)

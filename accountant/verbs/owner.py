@@ -72,7 +72,7 @@ class Owner:
         return identity
 
     def revoke_grant(self, grant_id: str, *, by: str, why: str) -> None:
-        """End a grant. A loss within it stays spent. Raise `LedgerMisuse` if it is not in force."""
+        """End a grant. Losses that the grant allowed stay spent. Raise `LedgerMisuse` if the grant is not in force."""
         with self._journal.begin_write() as (transaction, balances):
             if grant_id not in balances.grants:
                 raise LedgerMisuse("no such grant is in force")

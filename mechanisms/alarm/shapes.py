@@ -114,6 +114,6 @@ def _round_up_root(value: int) -> int:
 
 
 def _raise_to_power(value: int, exponent: int) -> int:
-    """Return a power with a whole exponent that is not negative. The result is a whole number."""
+    """Return a whole number raised to a whole exponent of at least zero, as a whole number."""
     result: int = value**exponent
     return result

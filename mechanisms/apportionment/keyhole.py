@@ -155,7 +155,7 @@ def apportion_by_trees(objective: Objective) -> Shares:
 
 
 def _drop_slack(rows: Floats) -> Floats:
-    """Return the rows without those that another row dominates. Several formulas often have the same constraints."""
+    """Return the rows that no other row dominates. Several formulas often have the same constraints."""
     distinct = np.unique(rows, axis=0)
     kept = [row for row in distinct if not np.any(np.all(distinct >= row, axis=1) & np.any(distinct > row, axis=1))]
     return np.array(kept).reshape(-1, rows.shape[1])

@@ -94,13 +94,16 @@ class PairNoises:
         return replace(test, shift=error + room + 1)
 
     def find_tolerance(self, rates: Mapping[int, Fraction], most: int, fnr: float, fpr: float) -> int:
-        """Return the least tolerance that the test at given rates keeps, in steps. It is meant for up to `most`."""
+        """Return the least tolerance, in steps, beyond which the test at given rates keeps its error rates.
+
+        The search is meant for tolerances up to `most`.
+        """
         test = self.make_test(rates, most, fnr, fpr)
         room = _find_least_number(lambda margin: bound_error(test, margin), fpr, near=most // 2)
         return test.shift + test.other_error + 1 + room
 
     def meets(self, rates: Mapping[int, Fraction], tolerance: int, fnr: float, fpr: float) -> bool:
-        """Return True if the test at given rates keeps its error rates beyond a tolerance."""
+        """Return True if the test at given noise rates keeps `fnr` and `fpr` beyond a tolerance."""
         if not all(rates[place] for place in self.places):
             return False
         try:

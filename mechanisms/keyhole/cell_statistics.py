@@ -65,7 +65,7 @@ def compute_statistics(cells: Integers, statistic: Quantile | Deviation, times: 
 
 
 def _count_halves(number: int, divisor: int) -> int:
-    """Return `number / divisor` as the sum of the whole numbers on both sides of it."""
+    """Return the sum of the two whole numbers next to `number / divisor`, one at or below it and one at or above it."""
     return number // divisor - (-number) // divisor
 
 

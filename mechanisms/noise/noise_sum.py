@@ -216,7 +216,10 @@ def _log_continuous_moment(rate: float, at: float) -> float:
 
 
 def _count_points(noises: Noises) -> int:
-    """Return the power of two over which the distribution is inverted: it wraps around beyond the spread."""
+    """Return the number of points, a power of two, at which the distribution of the sum is computed.
+
+    The distribution wraps around at that number, which lies beyond the spread.
+    """
     return 1 << max(6, math.ceil(2.0 * _find_spread(noises) + 2.0).bit_length())
 
 

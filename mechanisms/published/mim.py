@@ -56,7 +56,7 @@ class MimBaseline:
         return _calibrate_looks(self.name, task, looks=lambda _: 1, knowledge={})
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide one functional after the other. A key that is decided takes no further look."""
+        """Decide one functional after the other. No further look is taken at a key that is decided."""
         return _decide_by_plan(calibration, aggregates, noise)
 
 

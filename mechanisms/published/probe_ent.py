@@ -171,7 +171,7 @@ class _ProbeEntRun:
         return self._accepted[place]
 
     def list_losses(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """Return each key's loss, the sum of the levels it reached, rounded up, at most the reservation."""
+        """Return each key's loss, rounded up: the sum of the levels revealed for it. It is at most the reservation."""
         total = np.zeros(self._aggregates.shape[1])
         for progress in self._progress:
             total += progress.epsilon

@@ -86,7 +86,10 @@ class SparseVector:
         return _calibrate_with_limit(self.name, task, most_positives=self._most_positives)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide keys in order, until the limit; the loss is the whole question's for all keys alike."""
+        """Decide keys in order, until as many as the limit have passed.
+
+        The loss is that of the whole question, the same for every key.
+        """
         return _decide_in_order(calibration, aggregates, noise)
 
 
@@ -112,7 +115,10 @@ class GeneralisedSparseVector:
         return _calibrate_with_limit(self.name, task, most_positives=self._most_positives)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide keys in order, until the limit; the loss is the whole question's for all keys alike."""
+        """Decide keys in order, until as many as the limit have passed.
+
+        The loss is that of the whole question, the same for every key.
+        """
         return _decide_in_order(calibration, aggregates, noise)
 
 

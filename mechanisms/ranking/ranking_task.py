@@ -69,8 +69,8 @@ class RankingTask:
     def overtaking_events(self) -> tuple[tuple[int, int, float], ...]:
         """The events that must be rare, as `(behind, ahead, chance)`.
 
-        In such an event one of `behind` keys overtakes one of `ahead` others that are `tolerance` before it. There is
-        none if only orders are promised.
+        In such an event, one of `behind` keys is ranked before one of `ahead` keys whose true values are better by
+        `tolerance`. The tuple is empty if only the order of keys is promised.
         """
         size, first, last, least = self.keys, self.offset, self.limit, min(self.fnr, self.fpr) / 2.0
         if self.allows_any_cut:

@@ -71,7 +71,7 @@ def write_window(state: AlarmWindow, *, digest: bytes) -> bytes:
 
 
 def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmWindow:
-    """Decode the state of a calibration with this digest and these numbers of rungs and looks.
+    """Decode a window's state that was made with this calibration digest and these numbers of rungs and looks.
 
     Raises:
         ValueError: the bytes are no such state, or belong to another calibration.

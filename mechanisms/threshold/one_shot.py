@@ -219,7 +219,10 @@ def calibrate_at_rate(*, rate: Fraction, tolerance: int, fnr: float, fpr: float)
 
 
 def _round_rate(*, least: float, tolerance: int, fnr: float, fpr: float) -> tuple[Fraction, int, Fraction]:
-    """Round the rate up until an exact cut-off keeps both shares. Return the rate and the cut-off."""
+    """Round a noise rate up until an exact boundary keeps both error shares.
+
+    Return the rate, and the shift and tie of the boundary.
+    """
     floor = max(least, float(LEAST_RATE))
     for widening in range(_MOST_WIDENINGS):
         rate = round_rate_up(floor * (1.0 + 2.0 ** (widening - _RATE_BITS)))

@@ -87,7 +87,10 @@ def refuse_explain_analyze(*, position: int, explained: str) -> KeyholeError:
 
 
 def refuse_mixed_explain(first: Token) -> KeyholeError:
-    """Return KH106 for EXPLAIN of a question beside another relation of Keyhole's, or of two of these relations."""
+    """Return KH106 for EXPLAIN of a statement that reads one of Keyhole's relations and anything else of Keyhole's.
+
+    That is a question, or a second relation.
+    """
     return KeyholeError(
         "KH106",
         "EXPLAIN explains questions, or one monitor",

@@ -190,7 +190,7 @@ class _LiveReplay:
         return table
 
     def _print_result(self, watched: range, *, seconds: float) -> None:
-        """Print the alerts beside the truth, and their price beside that of a question at every look."""
+        """Print the alerts with the true crossings, and the alerts' price with that of asking at every look."""
         plan, windows = self._plan, self._plan.windows
         alerted = {(alert.country, alert.day) for alert in self._alerts}
         crossed, far = set(), set()

@@ -63,7 +63,7 @@ def pause_garbage_collection() -> Iterator[None]:
 def end_process(ended: SystemExit) -> NoReturn:
     """End the process as Python does: wait for threads, run exit handlers and flush output.
 
-    But what the process leaves is not taken apart object by object.
+    Unlike Python, do not free the remaining objects one by one.
     """
     status = ended.code
     if isinstance(status, str):

@@ -25,7 +25,10 @@ class Signals:
         signal.signal(signal.SIGHUP, self._note)
 
     def note_ending_signals(self) -> None:
-        """Note SIGINT and SIGTERM too, and go on: from here on something would be left behind."""
+        """Record SIGINT and SIGTERM from now on instead of ending the process at once.
+
+        An immediate end would leave something behind from here on.
+        """
         for number in ENDING:
             signal.signal(number, self._note)
 

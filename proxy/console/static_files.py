@@ -37,9 +37,9 @@ class StaticFolder:
         return f"{PLACE}/{self.digest}/{name}"
 
     def make_response(self, digest: str, name: str) -> Response | None:
-        """Return the response with a file, or None if there is no such file.
+        """Return the response with a static file, or None if the folder has no file with this name.
 
-        A file that is requested under another release's digest is not cached.
+        If the URL has another release's digest, the response says not to cache the file.
         """
         content = self._files.get(name)
         if content is None:

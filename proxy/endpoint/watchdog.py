@@ -135,10 +135,11 @@ class SessionWatchdog:
             probe_client(one.stream, one.relay)
 
     async def _cancel_if_too_long(self, one: OpenSession) -> None:
-        """Cancel what has run for too long where the session has set PostgreSQL's own limit higher than the owner's.
+        """Cancel a statement that has run longer than the owner's limit.
 
-        Everywhere else PostgreSQL does it, statement by statement. A session that goes on all the same stands back, and
-        is reported in the end: the shadow hangs, or runs what PostgreSQL cannot stop.
+        This is for sessions that have raised PostgreSQL's own limit. In all others PostgreSQL cancels each statement.
+        If the statement runs on, the shadow's process gets a lower priority. A client whose shadow is silent for too
+        long is disconnected: the shadow hangs, or runs code that PostgreSQL cannot stop.
         """
         longest_s, loop = self._longest_s(), asyncio.get_running_loop()
         if one.relay.get_busy_seconds(loop.time()) > longest_s and one.session.longest_timeout_ms > 1000 * longest_s:

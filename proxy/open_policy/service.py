@@ -56,12 +56,10 @@ class Serving(Protocol):
 
 
 class Service:
-    """An open policy with everything that is needed to answer. It is safe to share among threads.
+    """An open policy, with its ledger, source and catalog: all that answering a question needs. Threads may share it.
 
-    Close it, or use `with`.
-
-    After a reload another service takes over (`open_successor`). The old one is then retired: it finishes running
-    questions, and begins no new ones.
+    Close it, or use `with`. After a reload another service takes over (`open_successor`). The old one is then
+    retired: it finishes running questions, and begins no new ones.
     """
 
     def __init__(

@@ -132,7 +132,7 @@ class StatementAnswerer:
         )
 
     def _classify(self, text: str) -> Statement:
-        """Return the kind of a statement, read with any value of `keyhole.numbers` that accepts it.
+        """Return the kind of a statement, parsed with the first value of `keyhole.numbers` that accepts it.
 
         The session's own value of that setting is known only when the statement runs.
         """

@@ -102,7 +102,7 @@ class Localised:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttackedDay:
-    """The attacked Wednesday: each person's region at each tick, and what is known from the days before."""
+    """The attacked Wednesday: each person's region at each tick, and what the attacker knows from earlier days."""
 
     building: Building
     attacker: Attacker
@@ -213,7 +213,7 @@ class PublishedChannel:
 
     @property
     def loss(self) -> float | None:
-        """The epsilon that a person's presence at all these ticks loses; None if there is no bound."""
+        """The epsilon that one person loses who is present at all published ticks; None if there is no bound."""
         if self.seen in (PublishedForm.TRUE, PublishedForm.TTL):
             return None
         return 0.0 if self.seen is PublishedForm.NOTHING else self.ticks * float(self._epsilon)

@@ -118,7 +118,10 @@ class Building:
         return np.asarray(past.reshape(-1, DAYS_A_WEEK * self.ticks_a_day).mean(axis=0))
 
     def measure_usual_occupancy(self, number: int) -> tuple[float, float]:
-        """Return mean and standard deviation of the people at a place by day, on working days of the known past."""
+        """Return the mean and the standard deviation of the people at a place, tick by tick by day.
+
+        They are taken over the working days of the known past.
+        """
         past = self.plan.add_up(self.known, number)
         start, stop = (minutes // self.tick_minutes for minutes in BY_DAY)
         working = past[[day for day in range(self.days_known) if day % DAYS_A_WEEK < WORKING_DAYS], start:stop]

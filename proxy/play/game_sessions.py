@@ -45,7 +45,10 @@ class BuildingCache:
         return self._find_building(seed, attacked=False)
 
     def find_attacked(self, seed: int) -> Building:
-        """Return the attackers' building, with other people on other days. It reveals nothing about a game's."""
+        """Return the building for the attackers' page. It has other people and days than the game's buildings.
+
+        So it reveals nothing about a game's people.
+        """
         return self._find_building(seed, attacked=True)
 
     def _find_building(self, seed: int, *, attacked: bool) -> Building:
@@ -132,7 +135,10 @@ class GameSessions:
         return seat
 
     def find(self, player: str, key: str) -> SessionEntry:
-        """Return a session by its key, no matter who began it. Raise NotAllowedNow if there is none."""
+        """Return a game session by its key, whichever player began it.
+
+        Raise NotAllowedNow if no session has this key.
+        """
         with self._lock:
             seat = self._seats.get(key)
         if seat is None or seat.player != player:

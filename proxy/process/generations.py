@@ -104,7 +104,7 @@ class Generations:
             yield answering
 
     def replace_newest(self, generation: Generation) -> None:
-        """Let another generation answer questions from now on. Close the earlier one once nobody uses it."""
+        """Let another generation answer questions from now on. Close the earlier generation once no session uses it."""
         before, self._newest = self._newest, generation
         self._older.append(before)
         loop = asyncio.get_running_loop()

@@ -77,9 +77,10 @@ class PolicyInForce:
         return PolicyInForce(policy, digest, policy.server.limits, binaries)
 
     def check_no_restart(self, new: Policy) -> None:
-        """Raise RestartNeeded if a policy changes what is bound once, or names another ledger.
+        """Raise RestartNeeded if a new policy changes a setting that is read only at the start, or the ledger.
 
-        The ledger differs by its URL, or lies beside another policy file that a link has led to.
+        The ledger is another one if its URL differs, or if the URL is relative and the policy file is now a link into
+        another folder.
         """
         old = self.policy
         bound = [name for name in ServerSection.model_fields if name not in _FREE]

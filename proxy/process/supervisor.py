@@ -231,7 +231,10 @@ class Supervisor:
                     self._start_worker(number)
 
     async def _replace_lost_shadow(self) -> None:
-        """Make another shadow for the policy in force, since the newest is gone. Raise what fails."""
+        """Start another shadow for the policy in force, since the newest one has ended.
+
+        Raise the error if that fails.
+        """
         async with self._replacing:
             policy = self._now.policy
             await self._open_in_all_workers(

@@ -45,7 +45,10 @@ class ReloadOrder:
 
 @dataclass(frozen=True, slots=True)
 class OpenOrder:
-    """The order to a worker to open a further generation beside the one in use, and to report whether that succeeded."""
+    """The order to a worker to open a further generation beside the one in use.
+
+    The worker reports if that succeeded.
+    """
 
     generation: SharedGeneration
 

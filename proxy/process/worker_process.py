@@ -52,7 +52,7 @@ class WorkerProcess:
             self._pipe.send(order)
 
     async def open_generation(self, shown: SharedGeneration) -> dict[str, object] | None:
-        """Have the worker open a generation. Return why it cannot, or None if it did.
+        """Order the worker to open a generation. Return the reason if it cannot, or None if it has opened it.
 
         Also return None if the worker dies before it has ever served.
         """

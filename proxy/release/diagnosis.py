@@ -174,7 +174,10 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisRelease:
-    """A planned diagnosis: the counts that are to be read, and the curves to compute from their noisy values."""
+    """A planned diagnosis: the request, and the `Release` that reads its counts.
+
+    The diagnosis's values are computed from these counts, with noise.
+    """
 
     request: DiagnosisRequest
     release: Release[ScoreCounts]

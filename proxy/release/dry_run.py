@@ -72,7 +72,10 @@ class DryRun:
 
 
 def run_dry(accounts: PolicyWithoutSource, release: Release[CountingStatement]) -> DryRun:
-    """Check a release against the balances, and return what it would read. Raise KH310 and KH502."""
+    """Check that the balances cover a release, and return the SQL that it would read. Nothing is charged or read.
+
+    Raise KH310 and KH502.
+    """
     known = find_release(accounts, release) is not None
     if not known:
         check_affordable(accounts, release)

@@ -188,7 +188,10 @@ class Publication:
 
 
 def plan_publication(asked: PublicationRequest, catalog: Catalog, dialect: Dialect) -> Publication:
-    """Plan a publication: what it reads and what it costs. Raise KH311 and KH315, and KH1xx and KH2xx."""
+    """Plan a publication: what it reads and what it costs. Nothing is charged.
+
+    Raise KH311 and KH315, and KH1xx and KH2xx.
+    """
     table = catalog.find_table(asked.table)
     if table is None:
         raise refuse_unknown_table(asked.table, catalog)

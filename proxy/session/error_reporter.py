@@ -92,7 +92,7 @@ class ErrorReporter:
         self._session.client.write(encode_refusal(error, codec=self._codec, hint_in_message=self.hint_in_message))
 
     def _encode_with_hint(self, report: Report, hint: str | None) -> bytes:
-        """Return an error of PostgreSQL, with Keyhole's hint if it has no hint of its own."""
+        """Return PostgreSQL's error as bytes, with Keyhole's hint if PostgreSQL gave no hint."""
         if hint is not None:
             report = add_hint(report, hint, codec=self._codec, hint_in_message=self.hint_in_message)
         return report.encode()

@@ -43,7 +43,7 @@ _SEED = 1  # of made-up days: the same report shows the same people
 
 
 class LossFrom(StrEnum):
-    """The epsilon that the report is about: what may be lost, or what was lost."""
+    """The loss that the report is about: the epsilon that may still be lost, or the epsilon that was lost."""
 
     CAPS = "caps"
     LEDGER = "ledger"

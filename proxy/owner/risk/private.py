@@ -171,7 +171,7 @@ class CountedShare:
 def _list_shares(
     reading: OwnerSource, question: RiskQuestion, sensitive: Sequence[SensitiveValue]
 ) -> Iterator[CountedShare]:
-    """Yield the shares to judge: first those that the question compares, then those of declared values."""
+    """Yield the shares whose risk is reported: those that the question compares, then those of declared values."""
     made = question.plan.question
     declared = {one.typed_text: one for one in sensitive}
     for said in question.shares:
