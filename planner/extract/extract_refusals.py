@@ -2,6 +2,7 @@
 
 from sqlglot import exp
 
+from planner.aggregates.cell_windows import reads_groups
 from planner.bind.bind_refusals import APART
 from planner.catalog.catalog import Column, PublicTable, StoredQuestion, Table
 from planner.catalog.monitor import Monitor
@@ -103,9 +104,14 @@ def refuse_outer_parameter(question: StoredQuestion) -> KeyholeError:
 
 def refuse_shown_size(node: exp.Expr, *, hint: str | None) -> KeyholeError:
     """Return KH101 for an aggregate that the question shows or sorts by."""
+    select = node.find_ancestor(exp.Select)
+    reads_others = select is not None and any(map(reads_groups, select.find_all(exp.Window)))
     return KeyholeError(
         "KH101",
         "Keyhole answers which groups cross a threshold, not how large they are",
+        detail="Sizes of other groups stand in comparisons alone. No answer shows them or is sorted by them."
+        if reads_others
+        else None,
         hint=hint,
         position=find_position(node),
     )

@@ -242,3 +242,27 @@ def test_a_total_of_units_is_refused_beside_the_sum_over_groups() -> None:
         statement = asking(question + sizes, catalog).questions[0]
         accuracy = read_accuracy({}, catalog.defaults)
         assert reads_cells(bind_question(statement, catalog, accuracy=accuracy, parameters={}, today=TODAY))
+
+
+def test_a_number_in_the_place_of_a_median_lies_where_medians_do() -> None:
+    """It is within the bounds of the column."""
+    median = "percentile_cont(0.5) WITHIN GROUP (ORDER BY amount)"
+    for compared, number in (
+        (f"{median} > (SELECT {median} FROM sales)", "250"),
+        (f"avg(amount) < (SELECT {median} FROM sales)", "250"),
+        ("max(amount) > (SELECT max(amount) FROM sales)", "250"),
+    ):
+        error = _refused(f"SELECT month FROM sales GROUP BY month HAVING {compared}", {})
+        assert error is not None, compared
+        assert (error.hint or "").endswith(f" {number};"), error.hint
+
+
+def test_who_sorts_by_other_groups_is_told_that_they_are_compared_alone() -> None:
+    sizes = "SELECT month, count(*) AS n, lag(count(*)) OVER (ORDER BY month) AS b FROM sales GROUP BY month"
+    for sql, is_told in (
+        (f"SELECT month FROM ({sizes}) q ORDER BY n - b", True),
+        ("SELECT count(*) FROM sales", False),
+    ):
+        error = _refused(sql, {})
+        assert error is not None
+        assert ("other groups" in (error.detail or "")) is is_told, error
