@@ -144,6 +144,17 @@ def test_the_shares_of_a_deviation_and_of_other_noise_add_up_to_the_bounds() -> 
     assert bound_false_reject(test, -10_000) == bound_false_accept(test, 10_000) == 1.0
 
 
+@pytest.mark.parametrize("times", [-4, 4])
+@pytest.mark.parametrize("rising", [True, False])
+def test_the_wide_error_is_on_the_side_to_which_a_raised_deviation_leads(times: int, rising: bool) -> None:
+    """A value above a limit is missed if the deviation in the limit is too high, one below it if that is too low."""
+    common = common_sums((60,), [(0, 2, OWN_CELL), (0, times, replace(total(0), statistic=WHOLE))])
+    literal = above(0, 0, 900) if rising else below(0, -1, 900)
+    missed, wrong = calibrate(common, literal).tests[0].deviation_errors
+    wide, narrow = (missed, wrong) if (times < 0) is rising else (wrong, missed)
+    assert wide > 1.5 * narrow > 0
+
+
 def test_a_comparison_in_one_direction_needs_less_than_in_both() -> None:
     """Noise raises a deviation more than it lowers it. So each direction needs the wide error on one side alone."""
     common = common_sums((13,), [(0, 2, OWN_CELL), (0, -4, replace(total(0), statistic=WHOLE))])
