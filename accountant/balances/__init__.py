@@ -1,4 +1,4 @@
-"""Balances as a pure fold over the events, and the check that a question fits.
+"""Balances as a fold over events, and the check that a question fits.
 
 May refuse: `LedgerMisuse`, `LedgerUnavailable`, `LookAlreadyRecorded`, `MonitorNotEnded`, `MonitorStopped`,
 `NotApproved`, `OverBudget`, `WindowClosed`.

@@ -1,4 +1,4 @@
-"""An auditor that tries to prove mechanisms not private, and measures error rates.
+"""An auditor that tries to refute privacy, and measures error rates.
 
 May refuse: `Unachievable`.
 May import: `registry` and below.

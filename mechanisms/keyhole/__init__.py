@@ -1,4 +1,4 @@
-"""Keyhole's own mechanisms, progressive and one-shot, and their continuation on earlier noise.
+"""Keyhole's own mechanisms, progressive and one-shot, and earlier noise.
 
 May refuse: `Unachievable`.
 May import: `threshold`, `publishing` and below.

@@ -1,4 +1,4 @@
-"""Standing questions: a formula watched through a window of looks by alarms or streams.
+"""Standing questions: a formula watched by alarms or streams.
 
 May refuse: `Unachievable`.
 May import: `published` and below.

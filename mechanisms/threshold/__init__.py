@@ -1,4 +1,4 @@
-"""Threshold tests on noisy values, calibrated to error rates, and the joint loss of several.
+"""Threshold tests, calibrated to error rates, and the joint loss of several.
 
 May refuse: `Unachievable`.
 May import: `noise`, `apportionment`, `three_valued` and below.

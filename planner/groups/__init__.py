@@ -1,4 +1,4 @@
-"""Computed groups: the finite values of an expression over columns, from public facts alone.
+"""Computed groups: the finite values of an expression, from public facts.
 
 May refuse: KH202.
 May import: `predicates` and below.

@@ -1,4 +1,4 @@
-"""Rankings: one integer for each group, and the tolerance that a price buys.
+"""Rankings: an integer for each group, and the tolerance for a price.
 
 May refuse: KH204, KH208, KH303, KH304.
 May import: `functionals` and below.

@@ -1,4 +1,4 @@
-"""The `keyhole` command of owners and operators, and the demo.
+"""The `keyhole` command, and the demo.
 
 May refuse: KH002, KH011.
 May import: `process` and below.

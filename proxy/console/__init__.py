@@ -1,4 +1,4 @@
-"""The console: pages under /console, over REST's gate, pipeline and ledger.
+"""The console: pages over REST's gate, pipeline and ledger.
 
 Pages are rendered here (`templates/`, Jinja2) and helped by plain ES modules (`static/`); nothing is built, and nothing
 comes from elsewhere. `page.py` renders and sets the headers, `guarded_routes.py` lets analysts and owners in,

@@ -1,4 +1,4 @@
-"""Decisions and reports of the data owner, which commands and the console share.
+"""Decisions and reports of the data owner.
 
 May refuse: KH009.
 May import: `dashboard`, `release`, `monitors` and below.

@@ -1,4 +1,4 @@
-"""Running processes, reloads of the policy, and the operator's port.
+"""Processes, reloads, and the operator's port.
 
 May refuse: KH406.
 May import: `endpoint`, `console` and below.

@@ -1,4 +1,4 @@
-"""Balances, the log, formulas and refusals as readable tables, trees and heat maps.
+"""Balances, the log, formulas and refusals as tables, trees and heat maps.
 
 May refuse: KH900.
 May import: `open_policy` and below.

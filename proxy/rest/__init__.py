@@ -1,4 +1,4 @@
-"""REST: questions, refusals and the ledger as JSON over HTTP.
+"""REST: questions, refusals and the ledger as JSON.
 
 May refuse: KH401, KH406, KH408, KH430, KH431, KH432.
 May import: `owner` and below.

@@ -1,4 +1,4 @@
-"""Sources of private data (DuckDB, PostgreSQL, Spark), which run only rewritten questions.
+"""Sources of private data (DuckDB, PostgreSQL, Spark).
 
 May refuse: KH006, KH008, KH501, KH503.
 May import: `shadow`, `concurrency` and below.
