@@ -12,6 +12,7 @@ from benchmarks.oracle.rankings import draw_ranking, judge_ranking
 from benchmarks.oracle.scorecards import draw_scorecard, judge_scorecard
 from benchmarks.oracle.self_joins import draw_self_join, judge_self_join
 from benchmarks.oracle.statements import draw_statement
+from benchmarks.oracle.totals_of_other_rows import draw_other_rows, judge_other_rows
 from benchmarks.oracle.window_scorecards import draw_window_scorecard, judge_window_scorecard
 from benchmarks.oracle.windows import Asked, Disagreed, judge_window, window_statement
 from benchmarks.oracle.worlds import TABLES, Engines, draw_rows, open_engines
@@ -136,6 +137,16 @@ def test_spreads_of_groups_say_what_postgresql_says(judges: Engines) -> None:
     statements = rounds(100, quick=40)
     tally = judge_drawn(judges, draw_group_spread, judge_window, statements=statements, seed=20261203)
     assert tally.judged >= 0.6 * WORLDS * statements, tally
+
+
+def test_totals_of_other_rows_than_the_question_say_what_postgresql_says(judges: Engines) -> None:
+    """480 random comparisons with totals and means whose WHERE is another than the question's, thirty at quick.
+
+    Without noise or tolerance, so a false alarm is impossible.
+    """
+    statements = rounds(60, quick=30)
+    tally = judge_drawn(judges, draw_other_rows, judge_other_rows, statements=statements, seed=20261203)
+    assert tally.judged >= 0.75 * WORLDS * statements, tally
 
 
 def judge_drawn(
