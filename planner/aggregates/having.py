@@ -308,14 +308,24 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
 def _is_part_of(one: Linear, whole: Linear) -> bool:
     """Return True if whatever adds to one sum adds to the other."""
 
-    def read(sums: Linear) -> set[tuple[str, str, int]]:
+    def read(sums: Linear) -> list[tuple[str, int, set[str]]]:
         parts = [part for found, _ in sums.summands for part in found.parts]
-        return {
-            (part.column.name if part.column else "", write_canonical(part.condition), part.power) for part in parts
-        }
+        return [
+            (
+                part.column.name if part.column else "",
+                part.power,
+                set(map(write_canonical, part.condition.list_conjuncts())),
+            )
+            for part in parts
+        ]
 
+    every = read(whole)
     own = all(place in taken for found, _ in whole.summands for place, taken in enumerate(found.cells.taken))
-    return not one.constant and own and read(one) <= read(whole)
+    return (
+        not one.constant
+        and own
+        and all(any(part[:2] == of[:2] and of[2] <= part[2] for of in every) for part in read(one))
+    )
 
 
 def _read_distance(node: exp.Expr, left: exp.Abs, operator: str, right: exp.Expr, within: GroupScope) -> Having:

@@ -6,8 +6,9 @@ lists that stand beside conditions on rows, and `join_own_values` scalar subquer
 `move_out_of_values` leaves plain values in the subqueries of units, `pull_up_joins` merges a subquery that joins
 tables, or stands in a join, into the query that reads it, `join_both_sides` makes outer joins of private tables inner
 ones where that means the same, and `read_private_first` puts the private table of one with a public one first.
-`inline_one_row_queries` writes a joined query of one row where it is read. `write_self_joins_as_windows` makes windows
-over groups of joins of a grouped query with itself.
+`inline_one_row_queries` writes a joined query of one row where it is read, and `inline_grouped_queries` a grouped one
+that a scalar subquery reads. `write_self_joins_as_windows` makes windows over groups of joins of a grouped query with
+itself.
 
 These rules move what means the same in another place, in the statement's text:
 
@@ -70,6 +71,7 @@ from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_above_all import rank_above_all
 from planner.extract.ranks.rank_largest import rank_largest
 from planner.extract.relations import list_private_tables
+from planner.extract.subqueries.inline_grouped_queries import inline_grouped_queries
 from planner.extract.subqueries.inline_one_row_queries import inline_one_row_queries
 from planner.extract.subqueries.merge_window_queries import merge_window_queries
 from planner.extract.subqueries.move_keys_to_where import move_keys_to_where
@@ -129,6 +131,7 @@ FIRST_RULES: tuple[Rule, ...] = (
     join_both_sides,
     read_private_first,
     inline_one_row_queries,
+    inline_grouped_queries,
     write_self_joins_as_windows,
 )
 LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)

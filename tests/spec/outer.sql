@@ -218,3 +218,7 @@ SELECT median(n) FROM (VALUES (1), (5), (2)) AS t(n)
 --> 2.0
 SELECT "sales"."store" AS "store", SUM("sales"."amount") AS "sum:amount:ok" FROM "public"."sales" "sales" GROUP BY 1 HAVING ((SUM("sales"."amount") >= 29999.999999999898) AND (SUM("sales"."amount") <= 90000.000000000102))
 --> south | NULL
+SELECT store FROM sales WHERE store <> 'north' GROUP BY store HAVING count(*) > 0.2 * (SELECT count(*) FROM sales)
+--> south
+SELECT store FROM sales GROUP BY store HAVING count(*) > 0.2 * (SELECT count(*) FROM sales) AND store IN ('north', 'west')
+--> north

@@ -367,9 +367,9 @@ SELECT FROM (SELECT country FROM sales) AS q
 --> KH103
 SELECT ward FROM visits WHERE @ age = 3 GROUP BY ward HAVING count(*) > 40
 --> KH106 @ age
-SELECT country FROM sales WHERE quantity > 2 GROUP BY country HAVING sum(amount) > 0.1 * (SELECT sum(amount) FROM sales WHERE gift)
+SELECT country FROM sales WHERE country LIKE 'F%' GROUP BY country HAVING sum(amount) > 0.1 * (SELECT sum(amount) FROM sales WHERE gift)
 --> KH107 sum(amount)
-SELECT s.country FROM sales s WHERE gift GROUP BY 1 HAVING sum(amount) / (SELECT sum(o.amount) FROM sales o) > 0.1 AND count(*) > 50
+SELECT s.country FROM sales s WHERE s.country LIKE 'F%' GROUP BY 1 HAVING sum(amount) / (SELECT sum(o.amount) FROM sales o) > 0.1 AND count(*) > 50
 --> KH107 sum(o.amount)
 SELECT true FROM sales HAVING count(*) > (SELECT count(*) FROM visits)
 --> KH107 count(*)

@@ -15,7 +15,7 @@ SELECT s.country FROM sales s WHERE gift GROUP BY 1 HAVING sum(amount) > 0.1 * (
 --> [country 4] where "gift" = true (f0 > 0 ~11000000 and f1 > 50 ~5); sum(amount) - 0.1 * sum(sum(amount)) OVER () {} delta 1500000; count(*) delta 100 in 0..100
 
 SELECT country FROM sales WHERE gift GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
---> KH107 count(*)
+--> [country 4] f0 > 0 ~13000; count(*) FILTER (WHERE gift) - 0.1 * sum(count(*)) OVER () {} delta 1000
 
 SELECT month FROM sales GROUP BY month HAVING count(*) > (SELECT avg(n) FROM (SELECT month, count(*) AS n FROM sales GROUP BY month) q)
 --> [month 13] f0 > 0 ~9880; count(*) - avg(count(*)) OVER () {} delta 1300
@@ -162,7 +162,7 @@ SELECT country FROM sales WHERE gift GROUP BY country HAVING avg(amount) > (SELE
 --> KH206 avg(amount) else [country 4] where "gift" = true (f0 > 0 ~6800 and f1 > 179999 ~18000 and f2 > 49999 ~5000); avg(amount) - sum(sum(amount) FILTER(WHERE (quantity > 2))) OVER () / sum(count(amount) FILTER(WHERE (quantity > 2))) OVER () {} delta 150000; sum(count(amount) FILTER(WHERE (quantity > 2))) OVER () {} delta 1; count(amount) delta 100 in 0..100
 
 SELECT country FROM sales WHERE gift GROUP BY country HAVING avg(amount) > (SELECT avg(amount) FROM sales)
---> KH107 avg(amount)
+--> KH206 avg(amount) else [country 4] (f0 > 0 ~6800 and f1 > 179999 ~18000 and f2 > 49999 ~5000); avg(amount) FILTER (WHERE gift) - sum(sum(amount)) OVER () / sum(count(amount)) OVER () {} delta 150000; sum(count(amount)) OVER () {} delta 1; count(amount) FILTER (WHERE gift) delta 100 in 0..100
 
 SELECT country FROM sales WHERE gift GROUP BY country HAVING count(*) > 0.5 * (SELECT count(*) FROM sales WHERE gift AND quantity > 2)
 --> [country 4] where "gift" = true f0 > 0 ~4600; count(*) - 0.5 * sum(count(*) FILTER(WHERE (quantity > 2))) OVER () {} delta 200
@@ -600,7 +600,7 @@ SELECT country FROM (SELECT country, sum(amount) AS a FROM sales WHERE gift GROU
 --> KH206 a else [country 4] where "gift" = true (f0 > 0 ~5500000 or (f1 <= 100000 ~10000 and f2 > 49 ~5)); sum(amount) - 0.2 * sum(sum(amount)) OVER () {} delta 750000; sum(amount) delta 150000 in -100000..150000; count(DISTINCT (customer_id, month)) FILTER (WHERE amount IS NOT NULL) delta 1
 
 SELECT country FROM (SELECT country, sum(amount) AS a FROM sales WHERE gift GROUP BY country) s WHERE a > 0.2 * (SELECT sum(amount) FROM sales)
---> KH101 sum(amount)
+--> [country 4] f0 > 0 ~12000000; sum(amount) FILTER (WHERE gift) - 0.2 * sum(sum(amount)) OVER () {} delta 750000
 
 SELECT country, month FROM (SELECT country, month, sum(amount) AS a FROM sales GROUP BY country, month) s WHERE a > 0.4 * (SELECT sum(amount) FROM sales t WHERE t.country = s.country)
 --> [country 4, month 13] f0 > 0 ~9500000; sum(amount) - 0.4 * sum(sum(amount)) OVER (PARTITION BY "country") {} delta 750000
@@ -647,7 +647,7 @@ SELECT country FROM (SELECT country, count(*) AS n FROM sales GROUP BY country) 
 --> [country 4] f0 > 0 ~6800; count(*) - 0.25 * sum(count(*) FILTER(WHERE (country = 'France'))) OVER () {} delta 400
 
 SELECT country FROM sales WHERE quantity > 3 GROUP BY country HAVING count(*) > 0.25 * (SELECT count(*) FROM sales WHERE quantity > 5)
---> KH107 count(*)
+--> [country 4] f0 > 0 ~6800; count(*) FILTER (WHERE quantity > 3) - 0.25 * sum(count(*) FILTER(WHERE (quantity > 5))) OVER () {} delta 400
 
 -- # Shares within sums and multiples of constants, and rounded
 
@@ -866,4 +866,169 @@ WITH m AS (SELECT country, month, count(*) AS n FROM sales GROUP BY country, mon
 --> KH101 count(*)
 
 SELECT country, month FROM sales s GROUP BY country, month HAVING count(*) > 2 * (SELECT avg(n) FROM (SELECT month, count(*) AS n FROM sales t WHERE t.country = s.country AND t.gift GROUP BY month) g)
+--> [country 4, month 13] f0 > 0 ~23400; count(*) - 2 * avg(count(*) FILTER(WHERE (gift))) OVER (PARTITION BY "country") {} delta 1300
+
+-- # Totals over more or other rows than the question's WHERE leaves
+
+SELECT country FROM sales WHERE gift AND quantity > 3 GROUP BY country HAVING count(*) > 0.05 * (SELECT count(*) FROM sales WHERE quantity > 3)
+--> [country 4] where "quantity" > 3 f0 > 0 ~22000; count(*) FILTER (WHERE gift) - 0.05 * sum(count(*)) OVER () {} delta 2000
+
+SELECT country FROM sales WHERE gift AND quantity > 3 GROUP BY country HAVING count(*) > 0.05 * (SELECT count(*) FROM sales)
+--> [country 4] f0 > 0 ~22000; count(*) FILTER (WHERE gift AND quantity > 3) - 0.05 * sum(count(*)) OVER () {} delta 2000
+
+SELECT country FROM sales WHERE gift OR quantity > 3 GROUP BY country HAVING sum(amount) FILTER (WHERE quantity < 9 OR gift) > 0.05 * (SELECT sum(amount) FROM sales)
+--> [country 4] f0 > 0 ~32000000; sum(amount) FILTER (WHERE (quantity < 9 OR gift) AND (gift OR quantity > 3)) - 0.05 * sum(sum(amount)) OVER () {} delta 3000000
+
+SELECT s.country FROM sales s WHERE s.gift AND NOT s.quantity BETWEEN 3 AND 5 GROUP BY 1 HAVING count(s.amount) > 0.05 * (SELECT count(*) FROM sales)
+--> [country 4] f0 > 0 ~22000; count(amount) FILTER (WHERE s.gift AND NOT s.quantity BETWEEN 3 AND 5) - 0.05 * sum(count(*)) OVER () {} delta 2000
+
+SELECT country FROM sales WHERE gift GROUP BY country HAVING 100.0 * count(*) / (SELECT count(*) FROM sales) >= 5
+--> [country 4] f0 > -1 ~22000; count(*) FILTER (WHERE gift) - 0.05 * sum(count(*)) OVER () {} delta 2000
+
+SELECT country FROM sales WHERE gift GROUP BY country HAVING count(*) > 0.05 * (SELECT count(*) FROM sales) AND sum(amount) > 0.1 * (SELECT sum(amount) FROM sales WHERE gift) AND count(*) > 50
+--> [country 4] (f0 > 0 ~56000 and f1 > 0 ~30000000 and f2 > 50 ~5); count(*) FILTER (WHERE gift) - 0.05 * sum(count(*)) OVER () {} delta 2000; sum(amount) FILTER (WHERE gift) - 0.1 * sum(sum(amount) FILTER(WHERE (gift))) OVER () {} delta 1500000; count(*) FILTER (WHERE gift) delta 100 in 0..100
+
+SELECT country FROM sales WHERE month = '2011-06-01' GROUP BY country HAVING sum(amount) > 1.2 * (SELECT avg(s) FROM (SELECT country, sum(amount) AS s FROM sales WHERE month = '2011-05-01' GROUP BY country) q)
+--> [country 4] f0 > 0 ~27000000; sum(amount) FILTER (WHERE month = '2011-06-01') - 1.2 * avg(sum(amount) FILTER(WHERE (month = '2011-05-01'))) OVER () {} delta 1500000
+
+SELECT country, month FROM sales s WHERE gift GROUP BY country, month HAVING count(*) > 0.1 * (SELECT count(*) FROM sales t WHERE t.country = s.country)
+--> [country 4, month 13] f0 > 0 ~15000; count(*) FILTER (WHERE gift) - 0.1 * sum(count(*)) OVER (PARTITION BY "country") {} delta 1000
+
+SELECT country, count(*) > 0.05 * (SELECT count(*) FROM sales) AS big FROM sales WHERE gift GROUP BY country
+--> [country 4] true show f0 > 0 ~22000; count(*) FILTER (WHERE gift) - 0.05 * sum(count(*)) OVER () {} delta 2000
+
+WITH t AS (SELECT sum(amount) AS t FROM sales) SELECT country FROM sales, t WHERE gift GROUP BY country, t.t HAVING sum(amount) > 0.1 * t.t
+--> [country 4] f0 > 0 ~19000000; sum(amount) FILTER (WHERE gift) - 0.1 * sum(sum(amount)) OVER () {} delta 1500000
+
+SELECT s.country FROM sales s CROSS JOIN (SELECT sum(amount) AS t FROM sales) x WHERE s.gift GROUP BY s.country, x.t HAVING sum(s.amount) > 0.1 * x.t
+--> [country 4] f0 > 0 ~19000000; sum(amount) FILTER (WHERE s.gift) - 0.1 * sum(sum(amount)) OVER () {} delta 1500000
+
+WITH s AS (SELECT country, sum(amount) AS a FROM sales WHERE gift GROUP BY country) SELECT country FROM s WHERE a > (SELECT avg(a) FROM s) AND a > 0.1 * (SELECT sum(amount) FROM sales)
+--> [country 4] (f0 > 0 ~10800000 and f1 > 0 ~49000000); sum(amount) FILTER (WHERE gift) - avg(sum(amount) FILTER(WHERE (gift))) OVER () {} delta 600000; sum(amount) FILTER (WHERE gift) - 0.1 * sum(sum(amount)) OVER () {} delta 1500000
+
+SELECT date_trunc('quarter', month) AS quarter FROM sales WHERE gift GROUP BY 1 HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> [date_trunc('QUARTER', month) 5] f0 > 0 ~13000; count(*) FILTER (WHERE gift) - 0.1 * sum(count(*)) OVER () {} delta 1000
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > 0.5 * (SELECT avg(n) FROM (SELECT month, count(*) AS n FROM sales WHERE gift GROUP BY month) q)
+--> [month 13] f0 > 0 ~31200; count(*) - 0.5 * avg(count(*) FILTER(WHERE (gift))) OVER () {} delta 2600
+
+SELECT month FROM sales GROUP BY month HAVING count(*) > 0.5 * (SELECT avg(n) FROM (SELECT month, count(*) AS n FROM sales WHERE month > '2011-03-01' GROUP BY month) q)
 --> KH107 avg(n)
+
+SELECT month FROM sales WHERE invoice_date >= '2011-03-01' GROUP BY month HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT country FROM sales WHERE country <> 'France' OR gift GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT country FROM sales WHERE gift AND 1 = 1 GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> [country 4] f0 > 0 ~13000; count(*) FILTER (WHERE gift AND 1 = 1) - 0.1 * sum(count(*)) OVER () {} delta 1000
+
+SELECT country FROM sales WHERE customer_id IN (SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 3) GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 customer_id
+
+SELECT country FROM sales WHERE gift GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales) ORDER BY count(*) DESC LIMIT 3
+--> KH204 count(*)
+
+SELECT country, rank() OVER (ORDER BY country) AS place FROM sales WHERE gift GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT country, sum(count(*)) OVER () AS t FROM sales WHERE gift GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT s.country FROM sales s JOIN countries c ON s.country = c.name WHERE c.region = 'Europe' GROUP BY s.country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 countries
+
+-- # Conditions on keys beside totals of all groups
+
+SELECT country FROM sales WHERE country IN ('France', 'Germany') GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> [country 4] f0 > 0 ~7200; count(*) - 0.1 * sum(count(*)) OVER () {} delta 1000
+
+SELECT country FROM sales WHERE country <> 'France' AND gift GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales) ORDER BY country LIMIT 2
+--> [country 4] f0 > 0 ~13000; count(*) FILTER (WHERE gift) - 0.1 * sum(count(*)) OVER () {} delta 1000
+
+SELECT month FROM sales WHERE month >= '2011-03-01' AND gift GROUP BY month HAVING count(*) > (SELECT avg(n) FROM (SELECT month, count(*) AS n FROM sales WHERE gift GROUP BY month) q)
+--> [month 13] where "gift" = true f0 > 0 ~9880; count(*) - avg(count(*)) OVER () {} delta 1300
+
+SELECT country FROM sales WHERE month >= '2011-03-01' GROUP BY month, country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> [month 13, country 4] f0 > 0 ~9300; count(*) - 0.1 * sum(count(*)) OVER () {} delta 1000
+
+SELECT country FROM sales GROUP BY country HAVING country <> 'France' AND count(*) > 0.1 * (SELECT count(*) FROM sales) AND country <> 'Germany'
+--> [country 4] f0 > 0 ~7200; count(*) - 0.1 * sum(count(*)) OVER () {} delta 1000
+
+SELECT country, count(*) > 0.1 * (SELECT count(*) FROM sales) AS big FROM sales WHERE country <> 'France' GROUP BY country
+--> [country 4] true show f0 > 0 ~7200; count(*) - 0.1 * sum(count(*)) OVER () {} delta 1000
+
+WITH s AS (SELECT country AS c, sum(amount) AS a FROM sales WHERE country <> 'France' AND gift GROUP BY 1) SELECT c FROM s WHERE a > 0.1 * (SELECT sum(amount) FROM sales) OR a > 0.2 * (SELECT sum(amount) FROM sales)
+--> [country 4] (f0 > 0 ~49000000 or f1 > 0 ~30000000); sum(amount) FILTER (WHERE gift) - 0.1 * sum(sum(amount)) OVER () {} delta 1500000; sum(amount) FILTER (WHERE gift) - 0.2 * sum(sum(amount)) OVER () {} delta 750000
+
+WITH s AS (SELECT country AS c, sum(amount) AS a FROM sales WHERE country <> 'France' GROUP BY 1) SELECT c FROM s WHERE a > 0.1 * (SELECT sum(amount) FROM sales) AND a > (SELECT avg(a) FROM s)
+--> KH101 sum(amount)
+
+WITH s AS (SELECT month, sum(amount) AS a FROM sales WHERE country <> 'France' GROUP BY country, month) SELECT month FROM s WHERE a > 0.1 * (SELECT sum(amount) FROM sales)
+--> KH101 sum(amount)
+
+SELECT country FROM sales WHERE country < 'G' GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT country FROM sales WHERE country = $1 GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT country FROM sales WHERE country LIKE 'F%' GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT country FROM sales WHERE country <> 'France' GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales) ORDER BY sum(amount) DESC
+--> KH107 count(*)
+
+SELECT upper(country) FROM sales WHERE country <> 'France' GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT country FROM sales GROUP BY country HAVING country <> 'France'
+--> [country 3] true; 
+
+SELECT country, count(*) AS n FROM sales WHERE country <> 'France' GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales) ORDER BY n DESC LIMIT 2
+--> KH107 count(*)
+
+SELECT country FROM sales WHERE country <> 'France' GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales) ORDER BY 1 DESC LIMIT 2
+--> [country 4] f0 > 0 ~7200; count(*) - 0.1 * sum(count(*)) OVER () {} delta 1000
+
+SELECT country, (SELECT count(*) FROM sales) AS total FROM sales WHERE gift GROUP BY country HAVING count(*) > 500
+--> KH101 count(*)
+
+SELECT stock_code FROM sales WHERE stock_code IN ('A','B') GROUP BY stock_code HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT quantity FROM sales WHERE quantity BETWEEN 1 AND 5 GROUP BY quantity HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT quantity > 3 AS many FROM sales WHERE quantity BETWEEN 1 AND 5 GROUP BY quantity > 3 HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+SELECT invoice_date::date AS d FROM sales WHERE invoice_date >= '2011-01-01' AND invoice_date < '2011-02-01' GROUP BY 1 HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> KH107 count(*)
+
+-- # Grouped WITH queries that totals alone read
+
+WITH prev AS (SELECT country, sum(amount) AS s FROM sales WHERE month = '2011-05-01' GROUP BY country) SELECT country FROM sales WHERE month = '2011-06-01' GROUP BY country HAVING sum(amount) > (SELECT 1.2 * avg(s) FROM prev p)
+--> [country 4] f0 > 0 ~27000000; sum(amount) FILTER (WHERE month = '2011-06-01') - 1.2 * avg(sum(amount) FILTER(WHERE (month = '2011-05-01'))) OVER () {} delta 1500000
+
+WITH cur AS (SELECT country, sum(amount) AS s FROM sales WHERE month = '2011-06-01' GROUP BY country), prev AS (SELECT country, sum(amount) AS s FROM sales WHERE month = '2011-05-01' GROUP BY country) SELECT country FROM cur WHERE s > (SELECT avg(s) FROM prev)
+--> [country 4] f0 > 0 ~10400000; sum(amount) FILTER (WHERE month = '2011-06-01') - avg(sum(amount) FILTER(WHERE (month = '2011-05-01'))) OVER () {} delta 600000
+
+WITH cur AS (SELECT country, sum(amount) AS s FROM sales WHERE month = '2011-06-01' GROUP BY country), p AS (SELECT country, sum(amount) AS s FROM sales WHERE month = '2011-05-01' GROUP BY country), prev AS (SELECT avg(s) AS a FROM p) SELECT country FROM cur, prev WHERE s > a
+--> [country 4] f0 > 0 ~10400000; sum(amount) FILTER (WHERE month = '2011-06-01') - avg(sum(amount) FILTER(WHERE (month = '2011-05-01'))) OVER () {} delta 600000
+
+SELECT c.country FROM (SELECT country, sum(amount) AS s FROM sales WHERE month = '2011-06-01' GROUP BY country) c CROSS JOIN (SELECT avg(s) AS a FROM (SELECT country, sum(amount) AS s FROM sales WHERE month = '2011-05-01' GROUP BY country) z) p WHERE c.s > p.a
+--> [country 4] f0 > 0 ~10400000; sum(amount) FILTER (WHERE month = '2011-06-01') - avg(sum(amount) FILTER(WHERE (month = '2011-05-01'))) OVER () {} delta 600000
+
+SELECT country FROM sales CROSS JOIN (SELECT avg(s) AS a FROM (SELECT country, sum(amount) AS s FROM sales GROUP BY country) z) p WHERE gift GROUP BY country, a HAVING sum(amount) > p.a
+--> [country 4] f0 > 0 ~10400000; sum(amount) FILTER (WHERE gift) - avg(sum(amount)) OVER () {} delta 600000
+
+WITH p AS (SELECT country, sum(amount) AS s FROM sales GROUP BY country) SELECT country FROM sales GROUP BY country HAVING sum(amount) > (SELECT avg(s) FROM p) AND sum(amount) < (SELECT sum(s) FROM p)
+--> [country 4] (f0 > 0 ~10800000 and f1 <= -1 ~5400000); sum(amount) - avg(sum(amount)) OVER () {} delta 600000; sum(amount) - sum(sum(amount)) OVER () {} delta 150000
+
+WITH p AS (SELECT month, sum(amount) AS s FROM sales GROUP BY month) SELECT country FROM sales WHERE gift GROUP BY country HAVING sum(amount) > (SELECT avg(s) FROM p)
+--> KH107 avg(s)
+
+WITH p AS (SELECT country, sum(amount) AS s FROM sales WHERE gift GROUP BY country) SELECT (SELECT avg(s) FROM p)
+--> KH101 sum(amount)

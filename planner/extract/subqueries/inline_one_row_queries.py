@@ -55,20 +55,23 @@ def inline_one_row_queries(read: PrivateRead) -> tuple[Edit, ...]:
     return ()
 
 
-def _list_candidates(read: PrivateRead) -> Iterator[tuple[exp.Select, exp.Table, frozenset[str]]]:
-    """Yield queries over the private table, or over the WITH query that reads it, each with its source's columns."""
+def _list_candidates(read: PrivateRead) -> Iterator[tuple[exp.Select, exp.Table | exp.Subquery, frozenset[str]]]:
+    """Yield queries over the private table, or over the grouped query that reads it, with their source's columns."""
     if find_source(read.select) is read.node:
         yield read.select, read.node, frozenset(column.name for column in read.table.columns)
-    if not isinstance(read.select.parent, exp.CTE) or read.select.args.get("group") is None:
+    within = read.select.parent
+    if not isinstance(within, exp.CTE | exp.Subquery) or read.select.args.get("group") is None:
         return
     names = frozenset(find_output_name(item) for item in read.select.expressions)
-    for node in list_references(read.select.parent):
+    for node in list_references(within) if isinstance(within, exp.CTE) else (within,):
         around = node.find_ancestor(exp.Select)
         if around is not None and find_source(around) is node:
             yield around, node, names
 
 
-def _inline(select: exp.Select, source: exp.Table, known: frozenset[str], read: PrivateRead) -> list[Edit] | None:
+def _inline(
+    select: exp.Select, source: exp.Table | exp.Subquery, known: frozenset[str], read: PrivateRead
+) -> list[Edit] | None:
     if not isinstance(select.parent, exp.Subquery | exp.CTE):
         return None
     one = _read_one_row(select, source, known, read)
@@ -88,17 +91,20 @@ def _inline(select: exp.Select, source: exp.Table, known: frozenset[str], read: 
     return changes
 
 
-def _read_one_row(select: exp.Select, source: exp.Table, known: frozenset[str], read: PrivateRead) -> _OneRow | None:
+def _read_one_row(
+    select: exp.Select, source: exp.Table | exp.Subquery, known: frozenset[str], read: PrivateRead
+) -> _OneRow | None:
     """Return a SELECT of aggregates without GROUP BY. Return None for others, and for names of other queries."""
     text, tokens = read.text, read.tokens
-    if any(value for key, value in select.args.items() if key not in _PLAIN) or not is_plain(source):
+    if any(value for key, value in select.args.items() if key not in _PLAIN):
         return None
-    if len(list(select.find_all(exp.Query))) > 1 or contains_type(select, exp.Window):
+    own = [part for part in (*select.expressions, select.args.get("where")) if part is not None]
+    if any(contains_type(part, exp.Query, exp.Window) for part in own):
         return None
-    if any(read_name(column.this) not in known for column in select.find_all(exp.Column)):
+    if any(read_name(column.this) not in known for part in own for column in part.find_all(exp.Column)):
         return None
-    place = find_clauses(source, tokens)
-    if not matches_tree(place, select, tokens):
+    place = _find_place(select, source, read)
+    if place is None or not matches_tree(place, select, tokens):
         return None
     columns: dict[str, tuple[int, int]] = {}
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
@@ -108,6 +114,15 @@ def _read_one_row(select: exp.Select, source: exp.Table, known: frozenset[str], 
             return None
         columns[name] = (first, find_unaliased_end(item, past, tokens))
     return _OneRow(select, place, columns, text[tokens[place.source].start : tokens[place.end - 1].end])
+
+
+def _find_place(select: exp.Select, source: exp.Table | exp.Subquery, read: PrivateRead) -> Clauses | None:
+    """Return the clauses of a SELECT from one source. Return None if these are not simple."""
+    if isinstance(source, exp.Table):
+        return find_clauses(source, read.tokens) if is_plain(source) else None
+    readers = list_readers(read.select, find_clauses(read.node, read.tokens).select, read.tokens)
+    own = [reader for reader in readers or () if reader.select is select and reader.is_only_source]
+    return own[0].clauses if own else None
 
 
 def _edit_scalar(reader: Reader, one: _OneRow, read: PrivateRead) -> list[Edit] | None:

@@ -45,7 +45,7 @@ def move_keys_to_where(read: PrivateRead) -> tuple[Edit, ...]:
     if found is None:
         return ()
     is_inside = isinstance(select.parent, exp.Subquery | exp.CTE)
-    moved = [span for span, node in found if _compares_key(node)]
+    moved = [span for span, node in found if compares_key(node)]
     dropped = [span for span, node in found if is_inside and _says_rows_exist(node)]
     kept = [span for span, _ in found if span not in moved and span not in dropped]
     if kept and is_inside:
@@ -76,7 +76,7 @@ def _list_edits(
         yield Edit.from_text(end, end, f") AND {condition}", written)
 
 
-def _compares_key(node: exp.Expr) -> bool:
+def compares_key(node: exp.Expr) -> bool:
     """Return True for comparisons of one key with constants, which leave some of its listed values."""
     return len({write_node(column) for column in node.find_all(exp.Column)}) == 1 and _narrows(node)
 

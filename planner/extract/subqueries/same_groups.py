@@ -1,6 +1,6 @@
 """Grouped queries over one private table, and if two of them have the same groups."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -44,7 +44,7 @@ def read_grouped_query(select: exp.Select, table: Table) -> GroupedQuery | None:
         return None
     if not is_plain(source) or contains_type(select, exp.Window) or len(list(select.find_all(exp.Query))) > 1:
         return None
-    items = _read_items(select)
+    items = read_items(select)
     if items is None:
         return None
     scope = Scope(table, find_name(source))
@@ -74,7 +74,7 @@ def have_same_groups(one: GroupedQuery, other: GroupedQuery) -> bool:
     return spell_all(list_conjuncts(one.select)) == spell_all(list_conjuncts(other.select))
 
 
-def _read_items(select: exp.Select) -> dict[str, exp.Expr] | None:
+def read_items(select: exp.Select) -> dict[str, exp.Expr] | None:
     """Return the columns of a SELECT by name. Return None if a name is uncertain, or used twice."""
     found: dict[str, exp.Expr] = {}
     for item in select.expressions:
@@ -123,7 +123,7 @@ def list_conjuncts(select: exp.Select) -> list[exp.Expr]:
     return [strip_parentheses(one) for one in parts]
 
 
-def spell_all(conjuncts: list[exp.Expr]) -> frozenset[str]:
+def spell_all(conjuncts: Sequence[exp.Expr]) -> frozenset[str]:
     """Return the texts of conditions on one table."""
     return frozenset(write_node(strip_qualifiers(one)) for one in conjuncts)
 
@@ -135,3 +135,20 @@ def strip_qualifiers(node: exp.Expr) -> exp.Expr:
         column.set("table", None)
     found: exp.Expr = copied.this
     return found
+
+
+def list_key_names(select: exp.Select) -> frozenset[str]:
+    """Return the columns that a SELECT groups by; empty if it groups by anything else."""
+    group = select.args.get("group")
+    found: set[str] = set()
+    for item in group.expressions if group is not None else ():
+        node = strip_parentheses(item)
+        if isinstance(node, exp.Literal) and not node.is_string:
+            place = int(node.name) - 1 if node.name.isdecimal() else -1
+            if not 0 <= place < len(select.expressions):
+                return frozenset()
+            node = strip_parentheses(select.expressions[place].unalias())
+        if not isinstance(node, exp.Column):
+            return frozenset()
+        found.add(read_name(node.this))
+    return frozenset(found)

@@ -17,13 +17,15 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import IN_QUESTION, is_kept_side, list_items, may_be_unit_query
+from planner.extract.subqueries.keep_groups import spell_around
 from planner.extract.subqueries.same_groups import find_source
+from planner.extract.subqueries.share_rows import SharedRows, find_shared_rows
 from planner.extract.subqueries.write_totals_as_windows import find_alike_keys, write_as_window, write_over_sizes
 from planner.parser.clauses import find_clauses, matches_tree
 from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import quote_identifier
 from planner.parser.spans import SearchedNode, find_spans
-from planner.parser.subquery_readers import Reader, list_readers, list_references
+from planner.parser.subquery_readers import Reader, find_conjuncts, list_readers, list_references
 from planner.parser.tree import read_alias, read_name, strip_parentheses
 
 
@@ -56,10 +58,15 @@ def _write(read: PrivateRead) -> list[Edit]:
         return []
     (reader,) = readers
     expressions = {name: item.unalias() for name, item in zip(items, select.expressions, strict=True)}
-    sizes = {name: node for name, node in expressions.items() if items[name].is_aggregate}
+    nodes = list(_list_subqueries(reader))
+    shared = find_shared_rows(read, [node.this for node in nodes if not _reads_groups(node.this, read)], wraps=False)
+    chosen = _choose_groups(reader, expressions, shared, read)
+    if chosen is None or (chosen and any(_reads_groups(node.this, read) for node in nodes)):
+        return []
+    sizes = {name: shared.filter_own(node) for name, node in expressions.items() if items[name].is_aggregate}
     written: list[tuple[exp.Subquery, str]] = []
-    for node in _list_subqueries(reader):
-        window = _write_one(node.this, reader, expressions, sizes, read)
+    for node in nodes:
+        window = _write_one(node.this, reader, expressions, sizes, read, shared)
         if window is not None:
             written.append((node, window))
     own = {id(one) for node, _ in written for one in node.this.walk()}
@@ -67,7 +74,7 @@ def _write(read: PrivateRead) -> list[Edit]:
         return []
     spans = find_spans([SearchedNode(node, reader.clauses.select, len(tokens)) for node, _ in written], text, tokens)
     called: dict[str, str] = {}
-    changes: list[Edit] = []
+    changes = [*shared.edits, *chosen]
     for (first, past), (_, window) in zip(spans, written, strict=True):
         if window not in called:
             called[window] = _choose_name({*items, *called.values()})
@@ -100,16 +107,16 @@ def _write_one(
     expressions: Mapping[str, exp.Expr],
     sizes: Mapping[str, exp.Expr],
     read: PrivateRead,
+    shared: SharedRows,
 ) -> str | None:
     """Return a scalar subquery as an expression of windows inside. Return None if it reads other rows or groups."""
     source = find_source(inner)
-    parent = read.select.parent
     keys = {
         name: read_name(strip_parentheses(node).this)
         for name, node in expressions.items()
         if isinstance(strip_parentheses(node), exp.Column)
     }
-    if isinstance(parent, exp.CTE) and any(node is source for node in list_references(parent)):
+    if _reads_groups(inner, read):
         plain = not any(value for key, value in inner.args.items() if key not in ("expressions", "from_", "where"))
         alias = source.args.get("alias") if source is not None else None
         named = alias is not None and alias.args.get("columns")
@@ -119,7 +126,29 @@ def _write_one(
         alike = find_alike_keys(inner, own, reader.alias, keys=keys, own_keys=keys)
         shown = strip_parentheses(inner.expressions[0].unalias())
         return None if alike is None else write_over_sizes(shown, own, sizes, partition=alike)
-    return write_as_window(inner, read, around=reader.alias, keys=keys)
+    return write_as_window(inner, read, shared, around=reader.alias, keys=keys)
+
+
+def _choose_groups(
+    reader: Reader, expressions: Mapping[str, exp.Expr], shared: SharedRows, read: PrivateRead
+) -> list[Edit] | None:
+    """Return the edits that let the WHERE around choose groups by their keys. Return None if it cannot."""
+    if not shared.by_key:
+        return []
+    keys = {read_name(node.this): name for name, node in expressions.items() if isinstance(node, exp.Column)}
+    named = {read_name(column.this) for one in shared.by_key for column in one.find_all(exp.Column)}
+    found = find_conjuncts(reader.select, reader.clauses, read.tokens)
+    if not found or not named <= set(keys):
+        return None
+    first, last = read.tokens[found[0][0][0]].start, read.tokens[found[-1][0][1] - 1].end
+    condition = spell_around(shared.by_key, keys, reader.alias)
+    return [Edit.from_text(first, first, f"{condition} AND ("), Edit.from_text(last, last, ")")]
+
+
+def _reads_groups(inner: exp.Select, read: PrivateRead) -> bool:
+    """Return True for a subquery over the WITH query of the groups."""
+    source, parent = find_source(inner), read.select.parent
+    return isinstance(parent, exp.CTE) and any(node is source for node in list_references(parent))
 
 
 def _choose_name(known: set[str]) -> str:

@@ -24,13 +24,28 @@ from sqlglot import exp
 from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
+from planner.extract.subqueries.same_groups import (
+    find_name,
+    find_source,
+    has_plain_alias,
+    is_plain,
+    list_conjuncts,
+    list_key_names,
+    strip_qualifiers,
+)
+from planner.extract.subqueries.share_rows import (
+    SharedRows,
+    filter_aggregates,
+    find_shared_rows,
+    is_same_table,
+    reads_keys,
+)
 from planner.parser.edits import Edit
 from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import contains_type, read_alias, read_name, strip_parentheses, write_node
 from planner.values.group_statistics import STATISTICS, find_read_argument
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
-_NAMED = frozenset(("this", "db", "alias"))
 _GROUPED = frozenset(("expressions", "from_", "where", "group"))
 
 
@@ -41,14 +56,15 @@ def write_totals_as_windows(read: PrivateRead) -> tuple[Edit, ...]:
     """
     select = read.select
     having = select.args.get("having")
-    if select.args.get("group") is None or select.args.get("joins") or not _is_plain(read.node):
+    if select.args.get("group") is None or select.args.get("joins") or not is_plain(read.node):
         return ()
+    numbers = [one for one in select.expressions if _is_number(one)]
+    deciding = [one for one in select.expressions if not _is_number(one)] if having is None else [having]
+    compared = _list_scalars(deciding, select)
+    rows = find_shared_rows(read, [node.this for node in compared], wraps=True)
     found: list[Edit] = []
-    shown = (one for one in select.expressions if having is None or _is_number(one))
-    for node in (node for part in (*shown, having) if part is not None for node in part.find_all(exp.Subquery)):
-        if node.find_ancestor(exp.Select) is not select or not isinstance(node.this, exp.Select):
-            continue
-        window = write_as_window(node.this, read)
+    for node in (*_list_scalars(numbers, select), *compared):
+        window = write_as_window(node.this, read, rows)
         if window is None:
             continue
         try:
@@ -56,7 +72,13 @@ def write_totals_as_windows(read: PrivateRead) -> tuple[Edit, ...]:
         except KeyholeError:
             return ()
         found.append(Edit.from_text(read.tokens[first].start, read.tokens[past - 1].end, f"({window})"))
-    return tuple(found)
+    return (*found, *rows.edits) if found else ()
+
+
+def _list_scalars(parts: Sequence[exp.Expr], select: exp.Select) -> list[exp.Subquery]:
+    """Return the subqueries in parts of a SELECT that are not within another one."""
+    found = (node for part in parts for node in part.find_all(exp.Subquery) if isinstance(node.this, exp.Select))
+    return [node for node in found if node.find_ancestor(exp.Select) is select]
 
 
 def _is_number(item: exp.Expr) -> bool:
@@ -66,29 +88,35 @@ def _is_number(item: exp.Expr) -> bool:
 
 
 def write_as_window(
-    inner: exp.Select, read: PrivateRead, *, around: str = "", keys: Mapping[str, str] | None = None
+    inner: exp.Select,
+    read: PrivateRead,
+    shared: SharedRows,
+    *,
+    around: str = "",
+    keys: Mapping[str, str] | None = None,
 ) -> str | None:
     """Return a scalar subquery as an expression of windows over the groups of a question, if it is one.
 
     Parameters:
+        shared: the rows that the question and its scalar subqueries read.
         around: the name that qualifies columns of the query around. The question's own table by default.
         keys: the columns of the query around that show keys, with the columns that they show. Itself by default.
     """
-    source = _find_source(inner)
+    source = find_source(inner)
     if len(inner.expressions) != 1 or any(value for key, value in inner.args.items() if key not in _PLAIN):
         return None
     shown = strip_parentheses(inner.expressions[0].unalias())
     if contains_type(shown, exp.Query, exp.Window):
         return None
-    named = {name: name for name in _list_key_names(read.select)} if keys is None else keys
-    around = around or _find_name(read.node)
+    named = {name: name for name in list_key_names(read.select)} if keys is None else keys
+    around = around or find_name(read.node)
     if isinstance(source, exp.Table):
-        rows = _find_rows(inner, source, read, around=around, keys=named)
+        rows = _find_rows(inner, source, read, shared, around=around, keys=named)
         return None if rows is None else _write_windows(shown, source, rows, read)
-    if not isinstance(source, exp.Subquery) or not _has_plain_alias(source) or not isinstance(source.this, exp.Select):
+    if not isinstance(source, exp.Subquery) or not has_plain_alias(source) or not isinstance(source.this, exp.Select):
         return None
     own = read_alias(source)
-    found = _list_sizes(source.this, read, around=around, keys=named)
+    found = _list_sizes(source.this, read, shared, around=around, keys=named)
     alike = find_alike_keys(inner, own, around, keys=named, own_keys=_list_shown_keys(source.this))
     if found is None or alike is None:
         return None
@@ -105,7 +133,7 @@ def find_alike_keys(
         own: the name of what the subquery reads, around: that of the query around.
         keys: the columns of the query around that show keys, with these, own_keys: those of what the subquery reads.
     """
-    found = [_find_correlated_key(one, own, around, keys, own_keys) for one in _list_conjuncts(inner)]
+    found = [_find_correlated_key(one, own, around, keys, own_keys) for one in list_conjuncts(inner)]
     return tuple(one for one in found if one is not None) if None not in found else None
 
 
@@ -118,24 +146,25 @@ class _Rows:
 
     def keep(self, whole: exp.Expr) -> exp.Expr:
         """Return an aggregate, with its FILTER, of these rows alone."""
-        if not self.conditions:
-            return whole.copy()
-        said = [whole.expression.this.copy()] if isinstance(whole, exp.Filter) else []
-        called = whole.this if isinstance(whole, exp.Filter) else whole
-        both = [exp.Paren(this=_strip_qualifiers(one)) for one in (*said, *self.conditions)]
-        return exp.Filter(this=called.copy(), expression=exp.Where(this=exp.and_(*both)))
+        return filter_aggregates(whole, self.conditions)
 
 
 def _find_rows(
-    inner: exp.Select, source: exp.Table, read: PrivateRead, *, around: str, keys: Mapping[str, str]
+    inner: exp.Select,
+    source: exp.Table,
+    read: PrivateRead,
+    shared: SharedRows,
+    *,
+    around: str,
+    keys: Mapping[str, str],
 ) -> _Rows | None:
     """Return the rows that a subquery reads, as some of the question's; None if it reads others."""
-    if not _is_same_table(source, read):
+    if not is_same_table(source, read):
         return None
-    own, grouped = _find_name(source), _list_key_names(read.select)
+    own, grouped = find_name(source), list_key_names(read.select)
     partition: list[str] = []
     conjuncts: list[exp.Expr] = []
-    for conjunct in _list_conjuncts(inner):
+    for conjunct in list_conjuncts(inner):
         joined = _find_correlated_key(conjunct, own, around, keys)
         if joined is None:
             conjuncts.append(conjunct)
@@ -145,11 +174,8 @@ def _find_rows(
             return None
     if not all(_reads_alone(one, own) for one in conjuncts):
         return None
-    around_all = _spell_all(_list_conjuncts(read.select))
-    if not around_all <= _spell_all(conjuncts):
-        return None
-    more = tuple(one for one in conjuncts if not _spell_all([one]) <= around_all)
-    if any(contains_type(one, exp.Query) for one in more):
+    more = shared.list_further(conjuncts)
+    if more is None or any(contains_type(one, exp.Query) for one in more):
         return None
     return _Rows(tuple(partition), more)
 
@@ -185,9 +211,9 @@ def _write_windows(shown: exp.Expr, source: exp.Table, rows: _Rows, read: Privat
     """
     if any(contains_type(shown, kind) for kind in (exp.Distinct, exp.Min, exp.Max)):
         return None
-    if not _reads_alone(shown, _find_name(source)):
+    if not _reads_alone(shown, find_name(source)):
         return None
-    copied: exp.Expr = exp.Paren(this=_strip_qualifiers(shown))
+    copied: exp.Expr = exp.Paren(this=strip_qualifiers(shown))
     calls = list(copied.find_all(exp.Count, exp.Sum, exp.Avg))
     others = [one for one in copied.find_all(exp.AggFunc) if not isinstance(one, exp.Count | exp.Sum | exp.Avg)]
     wholes = [call.parent if isinstance(call.parent, exp.Filter) else call for call in calls]
@@ -236,33 +262,34 @@ def _is_whole(call: exp.Expr, read: PrivateRead) -> bool | None:
 
 
 def _list_sizes(
-    inner: exp.Select, read: PrivateRead, *, around: str, keys: Mapping[str, str]
+    inner: exp.Select, read: PrivateRead, shared: SharedRows, *, around: str, keys: Mapping[str, str]
 ) -> tuple[dict[str, exp.Expr], tuple[str, ...]] | None:
     """Return the sizes, by name, that a grouped subquery shows of the groups of the question around it.
 
     With them are the keys in which these groups are those of one group around. Return None for other subqueries.
     """
-    source = _find_source(inner)
+    source = find_source(inner)
     plain = not any(value for key, value in inner.args.items() if key not in _GROUPED)
-    if not (plain and isinstance(source, exp.Table) and _is_same_table(source, read)):
+    if not (plain and isinstance(source, exp.Table) and is_same_table(source, read)):
         return None
-    own, grouped = _find_name(source), _list_key_names(inner)
+    own, grouped = find_name(source), list_key_names(inner)
     alike: list[str] = []
     conjuncts: list[exp.Expr] = []
-    for conjunct in _list_conjuncts(inner):
+    for conjunct in list_conjuncts(inner):
         joined = _find_correlated_key(conjunct, own, around, keys)
         if joined is None:
             conjuncts.append(conjunct)
         else:
             alike.append(joined)
-    if not grouped or grouped | set(alike) != _list_key_names(read.select):
+    if not grouped or grouped | set(alike) != list_key_names(read.select):
         return None
     if not all(_reads_alone(one, own) for one in conjuncts):
         return None
-    if _spell_all(conjuncts) != _spell_all(_list_conjuncts(read.select)):
+    more = shared.list_further(conjuncts)
+    if more is None or any(contains_type(one, exp.Query) or reads_keys(one, read) for one in more):
         return None
     sizes = {
-        read_name(item.args["alias"]): item.this
+        read_name(item.args["alias"]): filter_aggregates(item.this, more)
         for item in inner.expressions
         if isinstance(item, exp.Alias) and _reads_alone(item.this, own)
     }
@@ -271,7 +298,7 @@ def _list_sizes(
 
 def _list_shown_keys(select: exp.Select) -> dict[str, str]:
     """Return the keys that a grouped SELECT shows, by the names that it gives them."""
-    keys, found = _list_key_names(select), dict[str, str]()
+    keys, found = list_key_names(select), dict[str, str]()
     for item in select.expressions:
         node = strip_parentheses(item.unalias())
         if isinstance(node, exp.Column) and read_name(node.this) in keys:
@@ -309,7 +336,7 @@ def write_over_sizes(
             return None
         if not contains_type(size, exp.AggFunc):
             return None
-        column.replace(_strip_qualifiers(size))
+        column.replace(strip_qualifiers(size))
         # sqlglot writes a median as a percentile, with a number that nobody typed
         of_groups = exp.Anonymous(this="median", expressions=[call.this]) if isinstance(call, exp.Median) else call
         call.replace(_make_window(of_groups.copy(), tuple(partition)))
@@ -318,66 +345,3 @@ def write_over_sizes(
 
 def _make_window(call: exp.Expr, partition: Sequence[str]) -> exp.Window:
     return exp.Window(this=call, partition_by=[exp.column(exp.to_identifier(one, quoted=True)) for one in partition])
-
-
-def _find_source(select: exp.Select) -> exp.Expr | None:
-    return select.args["from_"].this if select.args.get("from_") is not None else None
-
-
-def _is_same_table(source: exp.Table, read: PrivateRead) -> bool:
-    return _is_plain(source) and [read_name(source.args.get(part)) for part in ("db", "this")] == [
-        read_name(read.node.args.get(part)) for part in ("db", "this")
-    ]
-
-
-def _is_plain(table: exp.Table) -> bool:
-    """Return True if a table has a name and an alias, and nothing else."""
-    return not any(value for key, value in table.args.items() if key not in _NAMED) and _has_plain_alias(table)
-
-
-def _has_plain_alias(source: exp.Expr) -> bool:
-    alias = source.args.get("alias")
-    return alias is None or not alias.args.get("columns")
-
-
-def _find_name(table: exp.Table) -> str:
-    alias = table.args.get("alias")
-    return read_name(alias.this) if alias is not None and alias.this is not None else read_name(table.this)
-
-
-def _list_key_names(select: exp.Select) -> frozenset[str]:
-    """Return the columns that a SELECT groups by; empty if it groups by anything else."""
-    group = select.args.get("group")
-    found: set[str] = set()
-    for item in group.expressions if group is not None else ():
-        node = strip_parentheses(item)
-        if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(node.name) - 1 if node.name.isdecimal() else -1
-            if not 0 <= place < len(select.expressions):
-                return frozenset()
-            node = strip_parentheses(select.expressions[place].unalias())
-        if not isinstance(node, exp.Column):
-            return frozenset()
-        found.add(read_name(node.this))
-    return frozenset(found)
-
-
-def _list_conjuncts(select: exp.Select) -> list[exp.Expr]:
-    where = select.args.get("where")
-    if where is None:
-        return []
-    parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
-    return [strip_parentheses(one) for one in parts]
-
-
-def _spell_all(conjuncts: Sequence[exp.Expr]) -> frozenset[str]:
-    return frozenset(write_node(_strip_qualifiers(one)) for one in conjuncts)
-
-
-def _strip_qualifiers(node: exp.Expr) -> exp.Expr:
-    """Return an expression with its columns' names alone."""
-    copied: exp.Expr = exp.Paren(this=node.copy())
-    for column in copied.find_all(exp.Column):
-        column.set("table", None)
-    found: exp.Expr = copied.this
-    return found
