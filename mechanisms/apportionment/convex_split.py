@@ -112,15 +112,15 @@ class _Place(NamedTuple):
     shares: Floats
     slack: Floats
     room: Floats | None
-    priced: float
+    price_term: float
     bound: float
-    barred: float
-    barred_bound: float
+    barrier_term: float
+    bound_barrier_term: float
 
     def compute_barrier(self, sharpness: float) -> float:
         """Return the value of the barrier function."""
-        total = -sharpness * self.priced - self.barred
-        return total if self.room is None else total + (sharpness * self.bound - self.barred_bound)
+        total = -sharpness * self.price_term - self.barrier_term
+        return total if self.room is None else total + (sharpness * self.bound - self.bound_barrier_term)
 
 
 @dataclass(frozen=True, slots=True)

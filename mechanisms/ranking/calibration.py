@@ -66,7 +66,7 @@ class RankingCalibration:
     swap_rate: float
 
     @property
-    def levels(self) -> tuple[Fraction, ...]:
+    def revealed_rates(self) -> tuple[Fraction, ...]:
         """The rates at which values are revealed, coarse to fine, the last look's included."""
         return (*(look.rate for look in self.looks), self.noise_rate)
 

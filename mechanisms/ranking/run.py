@@ -66,7 +66,7 @@ def rank_keys(
     if aggregates.shape != (size,) or (taking_part is not None and taking_part.shape != (size,)):
         raise ValueError("a ranking is of the keys that it was calibrated for")
     members = np.arange(size) if taking_part is None else np.flatnonzero(taking_part)
-    rates = calibration.levels
+    rates = calibration.revealed_rates
     values = _NoisyValues(aggregates, rates, noise=noise)
     if partition is None or task.partitions == 1:
         ranked = place_keys(calibration, members, values.reveal_level)

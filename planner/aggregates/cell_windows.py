@@ -150,7 +150,7 @@ def find_window_arithmetic(node: exp.Window) -> Arithmetic:
 
 def place_aggregate(found: Aggregate, cells: KeyCells, factor: Fraction, text: str) -> Aggregate:
     """Return `factor` times an aggregate of a group as that of other groups. Raise KH204 if it is no sum over rows."""
-    is_one = not cells.whole and set(map(len, cells.taken)) <= {0, 1}
+    is_one = not cells.summed_keys and set(map(len, cells.taken)) <= {0, 1}
     is_mean = bool(found.divisor) and factor == 1 and is_one and cells.statistic is None
     if found.cells != OWN_GROUP_ALONE or (found.divisor and not is_mean) or found.measure not in ADDED:
         raise KeyholeError(

@@ -282,7 +282,7 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     rises = all(factor > 0 and is_never_negative(found.parts) for found, factor in whole.summands)
     rises = rises and not whole.constant and all((found.cells.default or 0) >= 0 for found, _ in whole.summands)
     keys = {column.name for column in within.keys}
-    is_of_all = all(found.cells.key is None and set(found.cells.whole) == keys for found, _ in whole.summands)
+    is_of_all = all(found.cells.key is None and set(found.cells.summed_keys) == keys for found, _ in whole.summands)
     is_mean = any(found.divisor for found, _ in whole.summands)
     # other statistics may be 0 where a group is not
     is_total = all(found.cells.statistic in (None, LARGEST) for found, _ in whole.summands)

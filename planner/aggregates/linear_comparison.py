@@ -385,7 +385,7 @@ def _compare_means(
 def _count_groups(cells: KeyCells, within: GroupScope) -> int:
     """Return the largest number of groups that a window adds up."""
     sizes = dict(within.values)
-    return prod(len(sizes[name]) for name in cells.whole) * max(map(len, cells.taken), default=1)
+    return prod(len(sizes[name]) for name in cells.summed_keys) * max(map(len, cells.taken), default=1)
 
 
 def _find_common_measure(

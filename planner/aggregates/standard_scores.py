@@ -84,14 +84,18 @@ def _vanishes_if_equal(one: Linear, divisor: Linear, within: GroupScope) -> bool
 
 def _add_up(mean: Aggregate, within: GroupScope) -> tuple[SumPart, ...]:
     """Return the parts of the sum that the mean of groups is that of."""
-    groups = prod(len(values) for name, values in within.values if name in mean.cells.whole)
+    groups = prod(len(values) for name, values in within.values if name in mean.cells.summed_keys)
     return tuple(part.multiply(Fraction(groups * max(1, mean.cells.most))) for part in mean.parts)
 
 
 def _has_same_groups(mean: Aggregate, spread: Aggregate) -> bool:
     """Return True if a mean and a deviation are of the same groups, a group's own among them."""
     one, other = mean.cells, spread.cells
-    if (one.whole, one.key) != (other.whole, other.key) or one.statistic is not None or one.default is not None:
+    if (
+        (one.summed_keys, one.key) != (other.summed_keys, other.key)
+        or one.statistic is not None
+        or one.default is not None
+    ):
         return False
     return (other.key is None or bool(one.most)) and all(
         not taken or (place in taken and taken == one.taken[place]) for place, taken in enumerate(other.taken)

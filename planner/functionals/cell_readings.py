@@ -48,7 +48,7 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
         CellRead(summed, one.cells, int(each / step), None if one.cells.default is None else int(constant / step))
         for (summed, _), one, each, constant in zip(made, comparison.cell_sums, worth, constants, strict=True)
     )
-    own = sum(abs(one.times) * one.summed.sensitivity for one in reads if one.cells == OWN_GROUP_ALONE)
+    own = sum(abs(one.factor) * one.summed.sensitivity for one in reads if one.cells == OWN_GROUP_ALONE)
     largest = sum(abs(one.otherwise or 0) for one in reads)
     if max(weight for _, weight in list_steps(reads)) > MOST_WEIGHT or largest >= LIMIT:
         raise KeyholeError(
@@ -127,7 +127,7 @@ def list_cell_sums(question: Question) -> tuple[tuple[Functional, ...], CommonSu
     readings, cells = list[tuple[tuple[int, int], ...]](), list[tuple[TakenCells, ...]]()
     for one in question.functionals:
         reads = one.cell_reads or (CellRead(one, OWN_GROUP_ALONE, 1),)
-        readings.append(tuple((_place(sums, read.summed), read.times) for read in reads))
+        readings.append(tuple((_place(sums, read.summed), read.factor) for read in reads))
         cells.append(tuple(_axes(read, question.keys) for read in reads))
     known = tuple(sums)
     common = CommonSums(
@@ -156,7 +156,7 @@ def _axes(read: CellRead, keys: KeySpace) -> TakenCells:
     names: Sequence[str] = keys.names
     cells = read.cells
     axis = None if cells.key is None else names.index(cells.key)
-    whole = tuple(sorted(map(names.index, cells.whole)))
+    whole = tuple(sorted(map(names.index, cells.summed_keys)))
     return TakenCells(
         whole=whole,
         axis=axis,

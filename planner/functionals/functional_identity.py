@@ -41,10 +41,10 @@ def _identify_reading(read: CellRead) -> str:
     where = read.cells
     taken = sha256(repr(where.taken).encode()).hexdigest() if where.taken else ""
     statistic = "" if where.statistic is None else f" {_identify_statistic(where.statistic)}"
-    cells = f"{where.whole!r} {where.key!r} {taken} {where.most}{statistic}"
+    cells = f"{where.summed_keys!r} {where.key!r} {taken} {where.most}{statistic}"
     otherwise = "" if read.otherwise is None else f" or {read.otherwise}"
     otherwise += " or fails" if where.fails else ""
-    return f"{read.times} in {cells}{otherwise} of ({identify_sum(read.summed)})"
+    return f"{read.factor} in {cells}{otherwise} of ({identify_sum(read.summed)})"
 
 
 def _identify_statistic(statistic: Quantile | Deviation) -> str:

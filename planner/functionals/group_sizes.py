@@ -127,10 +127,11 @@ def covers(counted: SumPart, divisor: SumPart | None, table: Table, where: Condi
 class _Counts:
     """Every literal of a formula on a plain count.
 
-    `reached` has the relaxed number of rows by threshold. `bounded_above` are the counts that also have an upper bound.
+    `relaxed_by_threshold` has the relaxed number of rows by threshold. `bounded_above` are the counts that also have
+    an upper bound.
     """
 
-    reached: dict[_Counted, dict[int, int]] = field(default_factory=dict)
+    relaxed_by_threshold: dict[_Counted, dict[int, int]] = field(default_factory=dict)
     bounded_above: set[_Counted] = field(default_factory=set)
 
     @staticmethod
@@ -149,7 +150,10 @@ class _Counts:
             case Comparison() if (counted := _identify_count(formula)) is not None:
                 if outside or formula.operator not in _UPWARD:
                     self.bounded_above.add(counted)
-                known, slack = self.reached.setdefault(counted, {}), _find_slack(formula, tolerances, min_rows)
+                known, slack = (
+                    self.relaxed_by_threshold.setdefault(counted, {}),
+                    _find_slack(formula, tolerances, min_rows),
+                )
                 for least in (ceil(formula.at), floor(formula.at) + 1):  # either may come of it, also by a complement
                     known[least] = min(known.get(least, least), least - slack)
             case _:
@@ -167,7 +171,7 @@ class _Counts:
         if counted in self.bounded_above and not is_implied:
             return None
         least = ceil(leaf.at) if leaf.operator == ">=" else floor(leaf.at) + 1
-        rows = min(relaxed for number, relaxed in self.reached[counted].items() if number >= least)
+        rows = min(relaxed for number, relaxed in self.relaxed_by_threshold[counted].items() if number >= least)
         return _Floor(leaf.parts[0], counted, rows, leaf.text)
 
 

@@ -42,7 +42,7 @@ class LeftOutRows:
         with_unit = f"count(*) FILTER (WHERE {self._write_unit_test()})"
         if self.table.path is not None:
             with_unit = f"(SELECT count(*) FROM {self._read_table.relation})"
-        return self._define(f"SELECT count(*), {with_unit} FROM {self.table.relation}")
+        return self._prepend_steps(f"SELECT count(*), {with_unit} FROM {self.table.relation}")
 
     def count_unread(self) -> tuple[tuple[Column, ...], str]:
         """Return the columns with stored values that are not values of their type, and SQL that counts these values.
@@ -64,14 +64,14 @@ class LeftOutRows:
             f"count(*) FILTER (WHERE {name(base)} IS NOT NULL AND ({self._row.write_column(column.name)}) IS NULL)"
             for column, base in found
         )
-        counted = self._define(f"SELECT {', '.join(counts)} FROM {self._read_table.relation}")
+        counted = self._prepend_steps(f"SELECT {', '.join(counts)} FROM {self._read_table.relation}")
         return tuple(column for column, _ in found), counted
 
     def list_values_outside(self, key: Column) -> str:
         """Return SQL for the key values outside the public domain, NULL among them, with row counts, largest first."""
         value, inside = self._row.write_column(key.name), write_restriction(self._row, key, key.domain or ())
         outside = "TRUE" if inside is None else f"NOT COALESCE({inside}, FALSE)"
-        return self._define(
+        return self._prepend_steps(
             f"SELECT {self._write_shown(value, key)} AS value, count(*) AS n FROM {self._read_table.relation} "
             f"WHERE {outside} GROUP BY 1 ORDER BY 2 DESC, 1"
         )
@@ -84,7 +84,7 @@ class LeftOutRows:
         assert measure.bounds is not None
         value = self._cast_to_double(self._row.write_column(measure.name))
         low, high = measure.bounds
-        return self._define(
+        return self._prepend_steps(
             f"SELECT count(*), count(*) FILTER (WHERE x < {low}), count(*) FILTER (WHERE x > {high}), "
             f"COALESCE(sum(x), 0), COALESCE(sum(LEAST(GREATEST(x, {low}), {high})), 0) "
             f"FROM (SELECT {value} AS x FROM {self._read_table.relation}) AS v WHERE x {_MEASURABLE}"
@@ -104,7 +104,7 @@ class LeftOutRows:
             sums.append(f"sum(s{i}), sum({kept} * {self._write_kept_total(i, measure)})")
         shown = [self._write_shown(f"k{i}", key) for i, key in enumerate(keys)]
         by_groups = f"GROUP BY {names} ORDER BY {names}" if keys else "HAVING count(*) > 0"
-        return self._define(
+        return self._prepend_steps(
             f"WITH {self._write_per_unit(keys)} SELECT {', '.join([*shown, *sums])} "
             f"FROM per_unit JOIN units USING ({self._write_unit_names()}) {by_groups}"
         )
@@ -115,7 +115,7 @@ class LeftOutRows:
         The last column counts the units that some bound on groups, rows or totals cuts.
         """
         many = f"g > {self.table.groups_per_unit}"
-        return self._define(
+        return self._prepend_steps(
             f"WITH {self._write_per_unit(keys)} SELECT count(*), count(*) FILTER (WHERE {many}), avg(g), max(g), "
             f"count(*) FILTER (WHERE {many} OR beyond = 1) FROM units"
         )
@@ -125,13 +125,13 @@ class LeftOutRows:
         names = self._write_unit_names()
         units = ", ".join(f"{self._row.write_column(name)} AS u{i}" for i, name in enumerate(self.table.unit))
         sums = f"COALESCE(sum(n), 0), COALESCE(sum(LEAST(n, {rows})), 0)"
-        return self._define(
+        return self._prepend_steps(
             f"SELECT count(*), count(*) FILTER (WHERE n > {rows}), {sums}"
             f" FROM (SELECT {names}, count(*) AS n FROM (SELECT {units} FROM {self._read_table.relation}"
             f" WHERE {self._write_unit_test()}) AS rows_ GROUP BY {names}) AS units"
         )
 
-    def _define(self, sql: str) -> str:
+    def _prepend_steps(self, sql: str) -> str:
         """Return the statement with the definitions of the steps that the table's relation reads."""
         return define_steps(self._read_table.steps, sql, dialect=self.dialect)
 

@@ -10,14 +10,14 @@ from mechanisms.protocol import Deviation, Quantile
 class KeyCells:
     """The groups whose sums an aggregate adds up, seen from one group of the answer.
 
-    They have all values of the keys `whole`, and the group's own values of the other keys. If `key` is set, a group
-    whose value of it has index p reads the groups whose values have the indices `taken[p]`. If it reads none, the
-    aggregate has the value `default`, in its unit, or no value to compare. With `most` the aggregate is a mean: each
-    group that is read counts `most // len(taken[p])` times. With a `statistic` it is that of the groups' values. A
-    comparison without a value is NULL, or false if it `fails` instead.
+    They have all values of the keys `summed_keys`, and the group's own values of the other keys. If `key` is set, a
+    group whose value of it has index p reads the groups whose values have the indices `taken[p]`. If it reads none,
+    the aggregate has the value `default`, in its unit, or no value to compare. With `most` the aggregate is a mean:
+    each group that is read counts `most // len(taken[p])` times. With a `statistic` it is that of the groups' values.
+    A comparison without a value is NULL, or false if it `fails` instead.
     """
 
-    whole: tuple[str, ...] = ()
+    summed_keys: tuple[str, ...] = ()
     key: str | None = None
     taken: tuple[tuple[int, ...], ...] = ()
     most: int = 0

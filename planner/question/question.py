@@ -73,14 +73,14 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class CellRead:
-    """A summand of a functional that is read off other groups: `times` the total of `summed` over the groups `cells`.
+    """A summand of a functional that is read off other groups: `factor` the total of `summed` over the groups `cells`.
 
     In a group that reads no such groups it is `otherwise` steps of the functional, or has no value.
     """
 
     summed: "Functional"
     cells: KeyCells
-    times: int
+    factor: int
     otherwise: int | None = None
 
 

@@ -99,7 +99,7 @@ def score_mean(
         reach=reach,
         step=convert_to_decimal(size),
     )
-    return _cut_steps(_make_score_functional(mean, size), score, fine=most - least)
+    return _refine_steps(_make_score_functional(mean, size), score, fine=most - least)
 
 
 def _score_by_units(
@@ -139,7 +139,7 @@ def _score_by_units(
         reach=reach,
         step=convert_to_decimal(size),
     )
-    return _cut_steps(_make_score_functional(mean, size), score, fine=most - least)
+    return _refine_steps(_make_score_functional(mean, size), score, fine=most - least)
 
 
 def _refuse_one_value(mean: Comparison) -> KeyholeError:
@@ -151,7 +151,7 @@ def _refuse_one_value(mean: Comparison) -> KeyholeError:
 
 
 def _make_score_functional(mean: Comparison, size: Fraction) -> Functional:
-    """Return the functional of a score, which is computed from two others. `_cut_steps` sets its sensitivity."""
+    """Return the functional of a score, which is computed from two others. `_refine_steps` sets its sensitivity."""
     return Functional(
         name=mean.left,
         measure=Measure.TOTAL,
@@ -170,7 +170,7 @@ def rank_mean(ranked: Ranked, score: MeanScore, *, wanted: Fraction) -> Ranked:
     """
     if not wanted:
         return replace(ranked, mean=score)
-    made, score = _cut_steps(ranked.functional, score, fine=wanted)
+    made, score = _refine_steps(ranked.functional, score, fine=wanted)
     steps = floor(wanted / Fraction(made.unit_size))
     slack = convert_to_decimal(steps * Fraction(made.unit_size))
     return replace(ranked, functional=made, mean=score, tolerance=max(steps - 1, 0), slack=slack)
@@ -192,11 +192,11 @@ def fit_rows(ranked: Ranked, score: MeanScore, find_tolerance: Callable[[Functio
         larger = find_next_round(ceil(score.rows * within / wanted))
         if within <= wanted or larger <= score.rows:
             break
-        made, score = _cut_steps(made, replace(score, rows=larger), fine=wanted)
+        made, score = _refine_steps(made, replace(score, rows=larger), fine=wanted)
     return rank_mean(replace(ranked, functional=made), score, wanted=Fraction(ranked.slack))
 
 
-def _cut_steps(made: Functional, score: MeanScore, *, fine: Fraction) -> tuple[Functional, MeanScore]:
+def _refine_steps(made: Functional, score: MeanScore, *, fine: Fraction) -> tuple[Functional, MeanScore]:
     """Return the score in steps so fine that its sensitivity and `fine` are each at least a thousand steps.
 
     Raise KH208.

@@ -111,7 +111,7 @@ def make_relation_row(alert: AlertNotice, times: tuple[str, ...]) -> VirtualRow:
         WINDOW_CLOSES: alert.window_closes,
         CLEARED_AT: alert.cleared_at,
     }
-    return (*(text for _, text in alert.key), *(write_time(moments[name]) for name in times))
+    return (*(text for _, text in alert.key), *(write_postgres_time(moments[name]) for name in times))
 
 
 def encode_key(key: tuple[tuple[str, str | None], ...]) -> str:
@@ -124,7 +124,7 @@ def convert_to_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def write_time(moment: datetime | None) -> str | None:
+def write_postgres_time(moment: datetime | None) -> str | None:
     """Return a time as text that PostgreSQL can read, or None."""
     return None if moment is None else moment.isoformat(sep=" ")
 

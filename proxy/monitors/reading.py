@@ -30,7 +30,14 @@ from planner.monitors.monitor_plan import MonitorPlan, WindowPlan
 from planner.scope.embedded import EmbeddedQuestion
 from planner.statements.kinds import ExplainFormat
 from planner.statements.listening import name_channel
-from proxy.monitors.alert_json import AlertWriter, convert_to_utc, encode_key, make_relation_row, write_iso, write_time
+from proxy.monitors.alert_json import (
+    AlertWriter,
+    convert_to_utc,
+    encode_key,
+    make_relation_row,
+    write_iso,
+    write_postgres_time,
+)
 from proxy.monitors.notifications import (
     AdmittedMonitor,
     AlertNotice,
@@ -96,8 +103,8 @@ class MonitorStatus:
             _write_interval(self.window_length),
             str(self.looks_made),
             str(self.looks_planned),
-            write_time(self.next_look),
-            write_time(self.last_look),
+            write_postgres_time(self.next_look),
+            write_postgres_time(self.last_look),
             _write_number(self.fnr),
             _write_number(self.fpr),
             self.tolerance,
@@ -203,10 +210,10 @@ class ServiceMonitorReader:
                 (
                     alert.monitor,
                     encode_key(alert.key),
-                    write_time(alert.window_start),
-                    write_time(alert.alerted_at),
+                    write_postgres_time(alert.window_start),
+                    write_postgres_time(alert.alerted_at),
                     str(alert.number),
-                    write_time(alert.cleared_at),
+                    write_postgres_time(alert.cleared_at),
                 )
                 for alert in read.alerts
             )

@@ -92,9 +92,9 @@ class _Columns:
         if qualifier == self._plan.base.alias:
             return "" if name in {*self._plan.base.query.keys, *self._plan.base.query.sizes} else None
         partner = self._plan.find_partner(qualifier)
-        return None if partner is None else self._spell_of(partner, name, column)
+        return None if partner is None else self._spell_partner_column(partner, name, column)
 
-    def _spell_of(self, partner: Partner, name: str, column: exp.Column) -> str | None:
+    def _spell_partner_column(self, partner: Partner, name: str, column: exp.Column) -> str | None:
         source, alias = partner.source, spell_name(self._plan.base.alias)
         if name in source.query.sizes:
             called = f"{source.alias}.{name}"

@@ -70,7 +70,7 @@ def relax_near_empty(formula: Formula, functionals: Mapping[int, Functional]) ->
     """
 
     def relax(cut: Cut) -> Cut:
-        totals = [one.times for one in functionals[cut.functional].cell_reads if one.cells.whole]
+        totals = [one.factor for one in functionals[cut.functional].cell_reads if one.cells.summed_keys]
         fails = bool(totals) and all((times < 0) == cut.above for times in totals)
         return cut if fails else cut.relax()
 

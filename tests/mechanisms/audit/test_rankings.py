@@ -68,7 +68,7 @@ def told_at_the_first_look(
     found = rank_keys(
         calibration, aggregates, taking_part=taking_part, keeps_path=keeps_path, noise=noise, partition=partition
     )
-    return replace(found, epsilon=np.minimum(found.epsilon, float(calibration.levels[0])))
+    return replace(found, epsilon=np.minimum(found.epsilon, float(calibration.revealed_rates[0])))
 
 
 def stopped_by_the_truth(

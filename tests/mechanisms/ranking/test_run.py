@@ -41,7 +41,7 @@ def test_without_noise_the_answer_is_the_true_one(asked: tuple[RankingTask, list
     """Whatever the values, ties among them, the mask and the looks; and keys stop where gaps allow it."""
     task, values, taking_part, looks = asked
     calibration = calibrate_ranking(task, schedule=SCHEDULE if looks else ONE_LOOK)
-    silence = [(0,) * len(calibration.levels)] * task.keys
+    silence = [(0,) * len(calibration.revealed_rates)] * task.keys
     found = answer(calibration, values, silence, taking_part)
     assert found.ranked == ordered(values, taking_part, limit=task.limit, descending=task.descending)
     outside = set(range(task.keys)) - set(taking_part)
@@ -61,7 +61,7 @@ def test_what_was_not_revealed_changes_nothing(
     of released values alone, which the proof of the loss rests on."""
     task, values, taking_part, _ = asked
     calibration = calibrate_ranking(task)
-    levels = len(calibration.levels)
+    levels = len(calibration.revealed_rates)
     noises = st.lists(st.integers(-80, 80), min_size=levels, max_size=levels)
     paths = [tuple(data.draw(noises)) for _ in values]
     found = answer(calibration, values, paths, taking_part)
@@ -83,9 +83,9 @@ def test_keys_far_apart_are_ranked_rightly_and_stop_at_the_first_look(descending
     values = np.array([3, 1, 6, 2, 5, 4]) * FAR
     found = rank_keys(calibration, values, taking_part=None, keeps_path=True, noise=SeededNoise(1))
     assert found.ranked_keys.tolist() == ([2, 4, 5] if descending else [1, 3, 0])
-    assert set(found.epsilon) == {round_up_to_float(calibration.levels[0] * task.sensitivity)}
+    assert set(found.epsilon) == {round_up_to_float(calibration.revealed_rates[0] * task.sensitivity)}
     assert found.path is not None
-    assert found.path.rates == calibration.levels
+    assert found.path.rates == calibration.revealed_rates
     assert set(found.path.reached) == {1}
     assert np.all(np.abs(found.path.values[0] - values) < FAR)
     assert not found.path.values[1:].any()
@@ -141,13 +141,13 @@ def test_losses_are_those_of_the_levels_reached_and_never_above_the_worst_case()
     values = np.array([10_000 // (rank + 1) for rank in range(40)])
     found = rank_keys(calibration, values, taking_part=None, keeps_path=True, noise=SeededNoise(6))
     assert found.path is not None
-    rates = (0, *calibration.levels)
+    rates = (0, *calibration.revealed_rates)
     assert found.epsilon.tolist() == [
         round_up_to_float(rates[level] * 3) if level else 0.0 for level in found.path.reached
     ]
     assert found.epsilon.max() <= calibration.worst_case_epsilon
     assert len(set(found.epsilon)) > 2
-    revealed = np.arange(len(calibration.levels))[:, np.newaxis] < found.path.reached
+    revealed = np.arange(len(calibration.revealed_rates))[:, np.newaxis] < found.path.reached
     assert not found.path.values[~revealed].any()
 
 

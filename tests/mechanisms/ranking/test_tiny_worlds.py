@@ -37,7 +37,7 @@ def all_worlds(rates: tuple[Fraction, ...], keys: int, least: float) -> tuple[tu
 
 def answers_law(calibration: RankingCalibration, values: Sequence[int], *, least: float) -> Law:
     law: Law = defaultdict(float)
-    for paths, chance in all_worlds(calibration.levels, len(values), least):
+    for paths, chance in all_worlds(calibration.revealed_rates, len(values), least):
         law[answer(calibration, values, paths)] += chance
     return law
 
@@ -66,7 +66,7 @@ def test_an_answer_changes_by_no_more_than_the_loss_of_the_key_that_moves(
     """In both directions, for the answer together with how far each key was revealed, against the ex-post loss of it;
     and some answer comes within a half of the factor, so the claim could not be much smaller."""
     calibration = ranking(len(values), limit, Fraction(2), looks)
-    epsilons = [0.0, *(float(rate) for rate in calibration.levels)]
+    epsilons = [0.0, *(float(rate) for rate in calibration.revealed_rates)]
     moved = (values[0] + 1, *values[1:])
     before, after = (answers_law(calibration, one, least=least) for one in (values, moved))
     lost = max(missing(before), missing(after))
