@@ -82,7 +82,7 @@ def list_steps(reads: Sequence[CellRead]) -> list[tuple[int, int]]:
     ]
     found: set[tuple[int, int]] = set()
     for weights in islice(product(*kinds), _MOST_KINDS):
-        factors = [one.times * prod(by_key) for one, *by_key in zip(reads, *weights, strict=True)]
+        factors = [one.factor * prod(by_key) for one, *by_key in zip(reads, *weights, strict=True)]
         between = any(is_between_cells(one.cells.statistic) for one in reads)
         step = 1 if between else gcd(*factors) or 1
         found.add((step, sum(abs(one) for one in factors) // step))
