@@ -10,7 +10,7 @@
 | keyhole/run_once.py | noise and tie | sums of the law; the linear programme | test_one_shot |
 | keyhole/run_looks.py | last tie | enumeration | test_progressive |
 | keyhole/noisy_values.py | looks | dynamic programming; enumeration | test_three_zone, test_progressive |
-| keyhole/cell_readings.py | every sum of every cell | convolution; cells written out one by one | test_cell_readings |
+| keyhole/noisy_cells.py | every sum of every cell | convolution; cells written out one by one | test_cell_readings |
 | keyhole/common_sums.py | both sums of a mean, ties | convolution; the joint law by enumeration | test_common_sums |
 | ranking/run.py | values, look by look | enumeration; the law by hand | test_tiny_worlds, test_worst_cases |
 | alarm/run.py | digits of a uniform number | the law in fractions; chosen digits | test_run, test_worst_cases |
