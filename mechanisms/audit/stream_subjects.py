@@ -36,7 +36,7 @@ _EVEN = Fraction(1, 2)  # of the loss for groups: both parts are large enough to
 class StreamTwins:
     """A mechanism, the counts of one stream for a few ticks, and the tick at which a neighbour has one more.
 
-    A hierarchy is a chain, and the counts are those of its leaf.
+    If the mechanism works on a hierarchy, that is a chain, and `counts` are those of its leaf.
     """
 
     mechanism: AnyStream

@@ -86,9 +86,10 @@ def make_audit_tasks() -> dict[str, DecisionTask]:
 
 
 def widen_tolerances(mechanism: Mechanism, task: DecisionTask, *, most_epsilon: float) -> DecisionTask:
-    """Return the task with all tolerances multiplied by a whole number.
+    """Return the task with all tolerances multiplied by one whole number.
 
-    The claimed loss of an answer is then `most_epsilon` at most, or hardly more. Only public inputs are read.
+    The number is large enough for the claimed loss of an answer to be `most_epsilon` at most. The search ends after a
+    few tries, so the loss may stay slightly above that. Only public inputs are read.
 
     Raises:
         Unachievable: the mechanism cannot calibrate the task.

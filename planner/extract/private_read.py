@@ -41,9 +41,9 @@ class ParsedQuestion:
     """A question in its statement, read by clauses.
 
     `with_text` is the WITH clause that it needs when it is read by itself. `predicates` are the thresholds that it
-    shows and sorts by. `ranked` is the expression that ranks its groups. `numbers` are the sizes that it shows, whose
-    values the answer does not tell. `lists` are the clauses of lists of privacy units in WHERE. `value_queries` are the
-    subqueries with values of units that it reads.
+    shows and sorts by. `ranked` is the expression that ranks its groups. `numbers` are the aggregates of its select
+    list and ORDER BY. The answer has NULL, a threshold or a band in their place. `lists` are the clauses of lists of
+    privacy units in WHERE. `value_queries` are the subqueries with values of units that it reads.
     """
 
     node: exp.Table

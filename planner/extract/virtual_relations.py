@@ -179,20 +179,20 @@ class MonitorRelation:
 
 
 def make_monitor_relation(monitor: Monitor, question: EmbeddedQuestion) -> MonitorRelation:
-    """Return the relation of a monitor that asks the question. The times of `list_times` follow its keys."""
+    """Return the relation of a monitor that asks the question. The times of `list_time_columns` follow its keys."""
     stored = question.columns if question.keys else ()
     shown = question.shown_keys
     keys = tuple(name for name, _ in stored) if shown is None else tuple(item.name for item in shown.items)
-    times = list_times(monitor, keys)
+    times = list_time_columns(monitor, keys)
     columns = (*stored, *((name, "timestamptz") for name in times))
     return MonitorRelation(monitor.name, monitor.comment or "monitor", columns, keys, times, question)
 
 
-def list_times(monitor: Monitor, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns behind the keys of a monitor's relation.
+def list_time_columns(monitor: Monitor, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns of times that follow the keys in a monitor's relation.
 
-    They say when the window began, unless a key is the window, when the key alerted, and when its window closes. A
-    monitor that clears at once, whose windows slide away under every alert, has when it alerted and when it cleared.
+    They are the window's start, the alert and the window's close. The start is left out if a key is the window. A
+    monitor that clears at once has the alert and the clearing instead, as its windows slide.
     """
     if monitor.clears_at_once:
         return ALERTED_AT, CLEARED_AT

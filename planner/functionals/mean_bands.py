@@ -57,7 +57,8 @@ class _Tolerance:
     part: Fraction
     least: Fraction
 
-    def find_at(self, value: Fraction) -> Fraction:
+    def compute_amount_at(self, value: Fraction) -> Fraction:
+        """Return the tolerance of a comparison with this value."""
         return max(self.part * abs(value), self.least)
 
 
@@ -225,7 +226,7 @@ class MeanBands:
             return 1
         allowed = _Tolerance(part, Fraction(least))
         return find_next_round(
-            ceil(max(self.estimate_noise(side, end) / allowed.find_at(end) for end in ends) / _SHARES[1])
+            ceil(max(self.estimate_noise(side, end) / allowed.compute_amount_at(end) for end in ends) / _SHARES[1])
         )
 
     def estimate_noise(self, side: Side, at: Fraction) -> Fraction:
@@ -399,7 +400,7 @@ class _Bands:
         made: list[tuple[Comparison, ...]] = []
         while len(made) < MOST_BANDS:
             bound = self.low.most if upper is None else min(upper[2] + self._find_noise(upper[2]), self.low.most)
-            reached = bound - self.allowed.find_at(bound)  # what the high side must be above in this band
+            reached = bound - self.allowed.compute_amount_at(bound)  # what the high side must be above in this band
             last = () if upper is None else (self._make_literal(self.low, upper),)
             if reached < self.high.least:
                 return [*made, last] if last else None
@@ -413,10 +414,10 @@ class _Bands:
         return None
 
     def _find_noise(self, value: Fraction) -> Fraction:
-        return self.share * self.allowed.find_at(value)
+        return self.share * self.allowed.compute_amount_at(value)
 
     def _find_cut(self, side: Side, operator: str, value: Fraction) -> tuple[str, Fraction, Fraction]:
-        return side.find_cut(operator, value, within=self.allowed.find_at(value) / _ROUNDED)
+        return side.find_cut(operator, value, within=self.allowed.compute_amount_at(value) / _ROUNDED)
 
     def _find_cut_above(self, reached: Fraction) -> tuple[str, Fraction, Fraction]:
         """Return the threshold of the high side that is above `reached` even with its tolerance."""
@@ -424,7 +425,7 @@ class _Bands:
         value = max(reached + self.share * self.allowed.least, reached / (1 - part if reached >= 0 else 1 + part))
         found = self._find_cut(self.high, above, value)
         while found[2] - self._find_noise(found[2]) < reached:  # it was rounded down
-            value += self.allowed.find_at(value) / _ROUNDED
+            value += self.allowed.compute_amount_at(value) / _ROUNDED
             found = self._find_cut(self.high, above, value)
         return found
 

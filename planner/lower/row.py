@@ -245,8 +245,7 @@ class RowSql:
 
     def write_comparison(self, expression: str, column: Column, operator: str, value: Value) -> str:
         """Return SQL for `expression operator value`, both of the column's type, NULL if the expression is NULL."""
-        if operator not in _OPERATORS:
-            raise KeyholeError("KH205", "a comparison that is not on the allow-list")
+        assert operator in _OPERATORS, f"no operator of a Compare: {operator}"
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC) and not isinstance(value, str | bool):
             return write_exact_comparison(self.dialect, expression, column, operator, _read_number(value))
         return f"{expression} {operator} {self.dialect.spelling.write_constant(value, column=column)}"

@@ -18,9 +18,11 @@ MOST_STREAMED = 1_000_000
 def check_streamable(question: Question, monitor: Monitor) -> None:
     """Raise KH602 for a question that no stream can estimate."""
     if monitor.alert is Alert.CLOSE or monitor.windows.sliding:
-        hint = 'Write mechanism = "alarm", or tumbling windows without alert.'
+        hint = 'Write mechanism = "alarm", or use tumbling windows without alert = "close".'
         raise refuse_condition(
-            monitor, f"{monitor.mechanism} watches each look of windows that do not slide", hint=hint
+            monitor,
+            f"{monitor.mechanism} can neither watch sliding windows nor alert only at a window's close",
+            hint=hint,
         )
     if any(not literal.above for literal in list_literals(question.formula)):
         hint = 'Compare with > and >=, joined by AND and OR; or write mechanism = "alarm", alert = "close".'

@@ -218,7 +218,8 @@ def _make_key_windows(question: Question, monitor: Monitor) -> Horizon:
         raise refuse_windows(
             monitor,
             f"the horizon reaches beyond the values of {name}",
-            hint=f"Write from and until between {first} and {last}, or declare a longer range of {name}.",
+            hint=f"Write from = {first} or later, and an until that ends {write_duration(length)} or less after "
+            f"{last}. Or declare a longer range of {name}.",
         )
     starts = tuple(sorted(one for one in asked if monitor.begins <= one < monitor.ends))
     _check_count(len(starts), monitor)

@@ -109,7 +109,9 @@ def _read_pattern(node: exp.Expr, pattern: Constant, mark: Constant) -> str:
     """Return the pattern with the backslash as its escape."""
     text, escape = _read_text(pattern, node.expression), _read_text(mark, node)
     if "\x00" in text:
-        raise refuse_constant(node.expression, "a text constant contains a character that SQL text cannot hold")
+        raise refuse_constant(
+            node.expression, "a text constant contains a zero byte, which SQL text cannot hold", hint="Remove it."
+        )
     if isinstance(node, exp.StartsWith):
         return f"{escape_pattern(text)}%"
     if len(escape) > 1:

@@ -21,8 +21,13 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 
 
 def refuse_subquery(node: exp.Expr) -> KeyholeError:
-    """Return KH107 for a subquery inside a comparison of a question."""
-    return KeyholeError("KH107", "a subquery inside a question", position=find_position(node))
+    """Return KH107 for a subquery inside a condition on groups."""
+    return KeyholeError(
+        "KH107",
+        "a subquery cannot be part of this condition",
+        hint="Compare an aggregate with a number or a parameter.",
+        position=find_position(node),
+    )
 
 
 def refuse_unlisted_expression(

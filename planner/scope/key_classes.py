@@ -333,13 +333,13 @@ def _merge_combinations(expressions: tuple[KeyExpression, ...], item: exp.Expr, 
 
 
 def _group_one_key(expressions: tuple[KeyExpression, ...], base: Column, item: exp.Expr, scope: Scope) -> Column:
-    """Return the column by which expressions of one key group.
+    """Return the column to group by for expressions that read one key.
 
     It is the key itself, or the classes that they make of its values.
     """
     domain = base.domain or ()
     if isinstance(base.derivation, ValueGroups) and base.derivation.distinct:
-        _check_ends(expressions[0], base.derivation, item, scope)
+        _refuse_overflow_at_ends(expressions[0], base.derivation, item, scope)
         return base
     if len(domain) > MOST_VALUES:
         raise _refuse(item, f"It would have to be computed for {len(domain):,} values.")
@@ -401,7 +401,7 @@ def _name_classes(name: str, base: Column, pairs: Sequence[tuple[Value, Value]])
     )
 
 
-def _check_ends(expression: KeyExpression, parts: ValueGroups, item: exp.Expr, scope: Scope) -> None:
+def _refuse_overflow_at_ends(expression: KeyExpression, parts: ValueGroups, item: exp.Expr, scope: Scope) -> None:
     """Raise the refusal of an expression that rises or falls if PostgreSQL would overflow at the ends of its groups.
 
     It is checked after keys are found.

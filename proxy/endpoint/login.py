@@ -220,8 +220,8 @@ async def _read_credential(stream: ClientStream) -> bytes:
 def _make_exchange(catalog: Catalog, user: str, channel: TlsChannel | None, mock_users: MockUsers) -> ScramServer:
     """Return an exchange with the analyst's verifier, or with one that looks the same from outside.
 
-    Without the certificate that the analyst must show it fails like a wrong password, so that nobody can try passwords
-    without having it.
+    If the client does not show the certificate that the analyst must have, the exchange fails like one with a wrong
+    password. So nobody can try passwords without the certificate.
     """
     end_point = None if channel is None else channel.end_point
     # computed for known users, too, so that a login takes as long for both

@@ -180,14 +180,14 @@ def refuse_slow_question(expected: ExpectedTime) -> KeyholeError:
         f"the question is expected to take about {seconds}, and the timeout is {limit}",
         detail="The estimate uses the declared sizes of tables and times measured on generated rows. A question "
         "that runs into the timeout stays charged. Nothing is spent now.",
-        hint="Group by fewer or coarser keys, or ask for fewer aggregates at once." + _choose_timeout(expected),
+        hint="Group by fewer or coarser keys, or ask for fewer aggregates at once." + _suggest_timeout(expected),
     )
 
 
-def _choose_timeout(expected: ExpectedTime) -> str:
-    """Return the timeout that the owner should set, with a margin for the error of the expected time.
+def _suggest_timeout(expected: ExpectedTime) -> str:
+    """Return the sentence of a hint that names the timeout that the owner should set.
 
-    Return "" if no allowed timeout is long enough.
+    It has a margin for the error of the expected time. Return "" if no allowed timeout is long enough.
     """
     needed_ms = 1000 * ceil(UNCERTAINTY_FACTOR * expected.seconds)
     if needed_ms > LONGEST_TIMEOUT_MS:

@@ -417,10 +417,11 @@ def _make_sum(called: str, kind: ValueKind, column: Column, table: Table) -> Col
     """Return the sum or the mean of a measure's values, in decimals."""
     step, low, high = scale_value(kind, column, most=_find_most_rows(table))
     exact = convert_to_exact_decimal(step)
-    if exact is None or max(-low, high) >= LARGEST_STEPS:
+    assert exact is not None, "a grid is a decimal number"
+    if max(-low, high) >= LARGEST_STEPS:
         raise KeyholeError(
             "KH203",
-            f"{called} has steps that are no decimal numbers, or too many of them",
+            f"{called} has more steps of its grid between its bounds than an integer can hold",
             hint="Have the owner declare narrower bounds or a coarser grid.",
         )
     kind_of, declared = SqlType.INTEGER, "bigint"

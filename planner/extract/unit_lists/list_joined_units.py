@@ -218,8 +218,8 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
     if len(met) != len(joined.met):
         return
     said = (*(node for _, node, _ in tested), *(node for _, node in (*moved, *met)))
-    told = {id(column) for node in said for column in node.find_all(exp.Column)}
-    changes = _rename_read(joined, told, read, is_outer=outer)
+    skipped = {id(column) for node in said for column in node.find_all(exp.Column)}
+    changes = _replace_joined_columns(joined, skipped, read, is_outer=outer)
     unique = joined.query is not None and _has_one_row(joined.query, joined.equated)
     if changes is None or not (unique or (outer and tested[0][2] in joined.equated)):
         return
@@ -275,9 +275,14 @@ def _find_null_column(node: exp.Expr, joined: _Joined) -> str | None:
     return read_name(column.this)
 
 
-def _rename_read(joined: _Joined, told: set[int], read: PrivateRead, *, is_outer: bool) -> list[Edit] | None:
-    """Return the edits that read the question's equated columns. Return None if another column is read."""
-    hidden = {id(column) for column in joined.join.find_all(exp.Column)} | told
+def _replace_joined_columns(
+    joined: _Joined, skipped: set[int], read: PrivateRead, *, is_outer: bool
+) -> list[Edit] | None:
+    """Return the edits that write the question's own column in place of each joined column that equals it.
+
+    Return None if the question reads any other joined column. `skipped` are ids of columns to leave as they are.
+    """
+    hidden = {id(column) for column in joined.join.find_all(exp.Column)} | skipped
     with_ = read.select.args.get("with_")
     if with_ is not None:
         hidden |= {id(column) for column in with_.find_all(exp.Column)}

@@ -103,7 +103,10 @@ def _follow(term: RowTerm, table: Table, known: Known) -> Ends:
 
 
 def _find_step(term: RowTerm) -> int | None:
-    """Return the step by which a sum may exceed whole steps, such as a moment less the beginning of its day."""
+    """Return `step` if the sum is `x - step * floor(x / step)`, such as a moment less the beginning of its day.
+
+    This sum is from 0 to `step - 1`. Return None for any other.
+    """
     value, less = term.arguments
     begun = less.arguments[0] if less.function == "negate" else less
     if begun is less or begun.function != "*" or begun.arguments[0].function != "floor":

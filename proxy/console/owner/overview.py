@@ -26,7 +26,7 @@ class Overview:
     """The figures of the owner's first page."""
 
     bars: tuple[BalanceBar, ...]
-    worst: tuple[str, ...]
+    worst_budget_lines: tuple[str, ...]
     windows: int
     since: str
     open_reservations: int
@@ -38,7 +38,9 @@ def read_overview(report: BudgetReport) -> Overview:
     """Return the overview of a report."""
     return Overview(
         bars=tuple(_list_bars(report)),
-        worst=tuple(make_visible(line) for line in summarise(make_heat_maps(report.families))[:_SUMMARIES]),
+        worst_budget_lines=tuple(
+            make_visible(line) for line in summarise(make_heat_maps(report.families))[:_SUMMARIES]
+        ),
         windows=report.window_count,
         since="" if report.window_opened_at is None else report.window_opened_at.isoformat(sep=" ", timespec="seconds"),
         open_reservations=len(report.open_reservations),

@@ -67,5 +67,5 @@ def _correct(wish: str) -> str:
 
 
 def _round_epsilon_down(epsilon: float) -> float:
-    """Return an epsilon rounded down to four significant digits, so that the printed budget meets the target."""
+    """Return an epsilon rounded down to four decimal places, so that the printed budget meets the target."""
     return math.floor(epsilon * 1e4 + 1e-9) / 1e4

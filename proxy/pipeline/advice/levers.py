@@ -89,8 +89,8 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: CostLimit) -
         ),
         _make_offer("keyhole.min_base = {}", _find_base(read_with_accuracy, accuracy, plan, target)),
         find_tolerance(asked, catalog, target)
-        or _find_ranking_amount(read_with_accuracy, accuracy, plan, target)
-        or _find_difference_amounts(read_with_accuracy, accuracy, plan, target),
+        or _offer_ranking_tolerance(read_with_accuracy, accuracy, plan, target)
+        or _offer_difference_tolerances(read_with_accuracy, accuracy, plan, target),
         _make_offer(
             "keyhole.fnr = {}",
             find_smallest_fnr(lambda rate: read_with_accuracy(replace(accuracy, fnr=rate)), target, now=accuracy.fnr),
@@ -138,7 +138,7 @@ def _make_offer(setting: str, fit: AffordableValue | None) -> Offer | None:
     return None if fit is None else Offer((setting.format(fit.text),), fit.epsilon, fit.factor)
 
 
-def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit) -> Offer | None:
+def _offer_ranking_tolerance(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit) -> Offer | None:
     """Return an offer with the smallest sufficient tolerance of a ranking, as an amount.
 
     Groups that differ by less may stand in either order. No threshold limits the amount.
@@ -158,7 +158,9 @@ def _find_ranking_amount(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, 
     return _make_offer("keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(fit.text))))
 
 
-def _find_difference_amounts(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit) -> Offer | None:
+def _offer_difference_tolerances(
+    ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit
+) -> Offer | None:
     """Return an offer of larger tolerances for differences.
 
     All amounts are multiplied by the smallest sufficient factor.
