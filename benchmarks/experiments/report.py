@@ -52,7 +52,7 @@ def _write_summary(measured: Sequence[Measured]) -> str:
         f" on questions with an OR, and never above {BAR:g}. Losses are summed over the questions, and a denied run"
         " counts with its loss."
     )
-    title = "## Summary: Keyhole's default to ProBE and ProBE-Ent"
+    title = "## Summary: Keyhole's default against ProBE and ProBE-Ent"
     return "\n\n".join([title, bars, _write_verdict(measured)])
 
 
