@@ -262,7 +262,7 @@ def _make_total(
     low, high = _find_range(made, table, where=within.where)
     exact = convert_to_exact_decimal(step)
     if exact is None:
-        raise refuse_unit_query(f"{found.text} has steps that are no decimal numbers", node, table)
+        raise refuse_unit_query(f"{found.text} has multiples of {step}, which is no decimal number", node, table)
     kind, declared = _TYPES[found.arithmetic]
     if kind is SqlType.INTEGER and step.denominator != 1:
         kind, declared = _TYPES[Arithmetic.EXACT]
@@ -332,7 +332,7 @@ def _make_taken_total(
         low, high, step = 2 * parts * low, 2 * parts * high, step / (2 * parts)
     exact = convert_to_exact_decimal(step)
     if exact is None:
-        raise refuse_unit_query(f"{text} has steps that are no decimal numbers", node, table)
+        raise refuse_unit_query(f"{text} has multiples of {step}, which is no decimal number", node, table)
     kind, declared = _TYPES[arithmetic]
     if kind is SqlType.INTEGER and step.denominator != 1:
         kind, declared = _TYPES[Arithmetic.EXACT]
