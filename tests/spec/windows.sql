@@ -953,6 +953,9 @@ SELECT month FROM sales WHERE month >= '2011-03-01' AND gift GROUP BY month HAVI
 SELECT country FROM sales WHERE month >= '2011-03-01' GROUP BY month, country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
 --> [month 13, country 4] f0 > 0 ~9300; count(*) - 0.1 * sum(count(*)) OVER () {} delta 1000
 
+SELECT FROM sales WHERE country <> 'France' GROUP BY country HAVING count(*) > 0.1 * (SELECT count(*) FROM sales)
+--> [country 4] f0 > 0 ~7200; count(*) - 0.1 * sum(count(*)) OVER () {} delta 1000
+
 SELECT country FROM sales GROUP BY country HAVING country <> 'France' AND count(*) > 0.1 * (SELECT count(*) FROM sales) AND country <> 'Germany'
 --> [country 4] f0 > 0 ~7200; count(*) - 0.1 * sum(count(*)) OVER () {} delta 1000
 

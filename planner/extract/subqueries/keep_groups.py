@@ -51,13 +51,15 @@ def keep_groups(
         name = read_name(column.this)
         if name not in shown:
             added[name] = shown[name] = _choose_name({*items, *added.values()})
-    further = "".join(f", {quote_identifier(name)} AS {quote_identifier(called)}" for name, called in added.items())
-    start, end, last = tokens[place.select].start, tokens[place.end - 1].end, tokens[place.items[-1][1] - 1].end
+    keys = ", ".join(f"{quote_identifier(name)} AS {quote_identifier(called)}" for name, called in added.items())
+    further = f", {keys}" if items else f" {keys}"
+    last = tokens[place.items[-1][1] - 1 if items else place.select].end
+    start, end = tokens[place.select].start, tokens[place.end - 1].end
     columns = ", ".join(f"{quote_identifier(_AROUND)}.{quote_identifier(name)}" for name in items)
     spelled = spell_around(conditions, shown, _AROUND)
     return [
         Edit.from_text(start, start, f"SELECT {columns} FROM ("),
-        *([Edit.from_text(last, last, further)] if further else ()),
+        *([Edit.from_text(last, last, further)] if keys else ()),
         *_take_out(removed, [span for span, _ in in_having], read),
         Edit.from_text(end, end, f") {quote_identifier(_AROUND)} WHERE {spelled}"),
     ]
