@@ -171,7 +171,12 @@ def _make_count_parts(summed: RowExpression, within: GroupScope) -> tuple[SumPar
 def _read_count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
     argument = strip_parentheses(node.this) if node.this is not None else exp.Star()
     if node.expressions:
-        raise KeyholeError("KH204", "count of several columns is not supported", position=find_position(node))
+        raise KeyholeError(
+            "KH204",
+            "count of several columns is not supported",
+            hint="Count the rows that have all of them: count(*) FILTER (WHERE a IS NOT NULL AND b IS NOT NULL).",
+            position=find_position(node),
+        )
     if isinstance(argument, exp.Distinct):
         return _read_distinct(node, argument, call, within)
     if isinstance(argument, exp.Star | exp.Boolean) or (isinstance(argument, exp.Literal) and argument.is_string):
@@ -272,7 +277,7 @@ def _read_value_count(node: exp.Count, column: Column, call: Call, within: Group
     if clipped and column.sql_type is SqlType.DOUBLE:
         raise KeyholeError(
             "KH209",
-            f"count(DISTINCT {text}) of a double precision column",
+            f"count(DISTINCT {text}) cannot count values of a double precision column",
             detail="Keyhole chooses the values of a privacy unit that count by their text, and the text of a double "
             "differs between engines.",
             hint=f"Instead you can ask: count(*) FILTER (WHERE {spell_name(column.name)} > 5) > 40, or have the owner "

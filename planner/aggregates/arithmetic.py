@@ -121,8 +121,8 @@ def _add_key_numbers(one: KeyNumbers | None, other: KeyNumbers | None, factor: F
     if one.key != other.key:
         raise KeyholeError(
             "KH208",
-            f"{one.text} and {other.text} are determined by different keys",
-            hint="Compare with numbers that one key determines.",
+            f"{one.text} and {other.text} cannot stand in one threshold: different keys determine them",
+            hint="Compare with numbers that all depend on the same key.",
         )
     return one.add(other.multiply(factor))
 

@@ -129,7 +129,7 @@ def _read_statistic(node: exp.Window, cells: KeyCells, groups: int, within: Grou
         if cells.key is None and groups < 2:
             raise KeyholeError(
                 "KH204",
-                f"{write_short(node)} is that of one group",
+                f"{write_short(node)} is taken of one group alone",
                 detail="The standard deviation of a sample of one has no value.",
                 hint="Leave a key out of PARTITION BY, or use stddev_pop.",
                 position=find_position(node),

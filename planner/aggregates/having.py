@@ -63,7 +63,7 @@ def read_having(node: exp.Expr, within: GroupScope) -> Having:
     if _count_readings(node) > MOST_READINGS:
         raise KeyholeError(
             "KH211",
-            "the formula compares predicates of predicates too deeply",
+            "HAVING compares truth values of comparisons with each other too deeply, as in (a = b) = c",
             hint="Compare fewer predicates in one question.",
             position=find_position(node),
         )
@@ -215,12 +215,20 @@ def _fold_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
         if node.find(exp.Query):
             raise refuse_subquery(node) from None
         raise KeyholeError(
-            "KH207", f"{write_short(node)} is not a threshold atom", hint=_HINT, position=find_position(node)
+            "KH207",
+            f"{write_short(node)} does not compare an aggregate with a threshold",
+            hint=_HINT,
+            position=find_position(node),
         ) from None
     if value is None:
         return UNKNOWN
     if not isinstance(value, bool):
-        raise KeyholeError("KH207", "HAVING is a boolean formula", hint=_HINT, position=find_position(node))
+        raise KeyholeError(
+            "KH207",
+            f"{write_short(node)} in HAVING is neither true nor false",
+            hint=_HINT,
+            position=find_position(node),
+        )
     return HOLDS if value is not negated else FAILS
 
 
@@ -391,7 +399,7 @@ def _read_constant_comparison(node: exp.Expr, within: GroupScope, *, negated: bo
     if contains_type(node, exp.Column):
         raise KeyholeError(
             "KH207",
-            f"{write_short(node)} is a condition on rows or keys, inside OR or NOT",
+            f"{write_short(node)} is a condition on rows or keys, which HAVING cannot have in OR or NOT",
             hint=_split_into_questions(node, within)
             or "Move it to WHERE, joined by AND, one question each, and join them by UNION.",
             position=find_position(node),

@@ -24,6 +24,7 @@ def refuse_type(column: Column, node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f'column "{column.name}" has type {column.declared}, which aggregates cannot use',
+        hint="Compare count(*), or ask the owner to expose the column as a number, text, date or timestamp in a view.",
         position=find_position(node),
     )
 
@@ -75,8 +76,8 @@ def refuse_threshold_type(node: exp.Expr) -> KeyholeError:
     """Return KH208 for a threshold that is a constant of another type."""
     return KeyholeError(
         "KH208",
-        f"{write_short(node)} is not a number",
-        detail="A threshold is a number.",
+        f"the threshold {write_short(node)} is not a number",
+        hint="Compare with a number, such as count(*) > 100.",
         position=find_position(node),
     )
 
@@ -89,7 +90,7 @@ def refuse_arithmetic(node: exp.Expr, *, hint: str | None) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"{write_short(node)} is not supported",
-        detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
+        detail="HAVING compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
         hint=hint
         or "Compare sums of aggregates, a mean or a ratio with a constant, for example "
         f"{_find_askable_aggregate(node)} > 40.",
@@ -186,8 +187,8 @@ def refuse_key_factor(node: exp.Expr) -> KeyholeError:
     """Return KH204 for an aggregate times a number that a key determines."""
     return KeyholeError(
         "KH204",
-        f"{write_short(node)} weighs an aggregate by a number of its own for each group",
-        detail="A number that a key determines may be a threshold, added to it or subtracted from it.",
+        f"{write_short(node)} multiplies or divides an aggregate by a number that differs between groups",
+        detail="A number that a key determines may be the threshold, or be added to or subtracted from a threshold.",
         hint="Move it to the other side: count(*) > 0.8 * capacity.",
         position=find_position(node),
     )
@@ -238,8 +239,8 @@ def refuse_sum_with_coalesce(node: exp.Expr) -> KeyholeError:
     """Return KH204 for a term that is added to a COALESCE of a mean or ratio."""
     return KeyholeError(
         "KH204",
-        f"{write_short(node)} adds to a mean or ratio that may be replaced",
-        hint="Compare coalesce(avg(x), 0) itself with a constant.",
+        f"{write_short(node)} adds to a COALESCE of a mean or ratio",
+        hint="Compare COALESCE by itself with a constant: coalesce(avg(x), 0) > 40.",
         position=find_position(node),
     )
 
@@ -248,8 +249,8 @@ def refuse_mean_against_key(node: exp.Expr) -> KeyholeError:
     """Return KH204 for a mean, ratio or COALESCE compared with a number that a key determines."""
     return KeyholeError(
         "KH204",
-        f"{write_short(node)} compares a mean, ratio or replaced value with a threshold of its own for every group",
-        detail="Counts, sums, and means by themselves are compared with a number that a key determines.",
+        f"{write_short(node)} compares more than a count, sum or mean with a number that differs between groups",
+        detail="A ratio, a COALESCE, or a mean in a sum is compared with one number for all groups.",
         hint="Instead you can ask: avg(x) > target, or count(*) > 0.8 * capacity.",
         position=find_position(node),
     )
@@ -289,10 +290,10 @@ def refuse_true_coalesce(node: exp.Expr) -> KeyholeError:
     names = dict.fromkeys(write_node(found) for found in node.find_all(exp.Column)) or {"*": None}
     return KeyholeError(
         "KH204",
-        f"{write_short(node)} holds for groups without values, and not because of their values",
-        detail="The value that replaces NULL qualifies, and the aggregate over no rows does not.",
-        hint="Leave COALESCE out, or ask " + " AND ".join(f"count({name}) < 1" for name in names) + " as an atom of "
-        "its own, joined by OR.",
+        f"{write_short(node)} is true for groups without values, because of COALESCE alone",
+        detail="The value that replaces NULL passes the threshold, and the aggregate over no rows does not.",
+        hint="Leave COALESCE out, or ask " + " AND ".join(f"count({name}) < 1" for name in names) + " as a "
+        "condition of its own, joined by OR.",
         position=find_position(node),
     )
 
@@ -301,7 +302,7 @@ def refuse_several_keys(node: exp.Expr) -> KeyholeError:
     """Return KH208 for a threshold that no single key determines."""
     return KeyholeError(
         "KH208",
-        f"{write_short(node)} is not determined by one key",
+        f"the threshold {write_short(node)} is not determined by one key",
         detail="A threshold that differs between groups is looked up by one of the GROUP BY keys.",
         hint="Compare with columns of a public table that is joined by one of the keys.",
         position=find_position(node),
@@ -313,7 +314,7 @@ def refuse_descending_percentile(node: exp.Expr, ordered: exp.Expr, *, share: Fr
     column = write_node(ordered.this)
     return KeyholeError(
         "KH204",
-        f"{write_short(node)} counts from above",
+        f"{write_short(node)} takes a percentile in descending order",
         detail="percentile_disc takes the next value in its own order, so the two directions differ by up to a row.",
         hint=f"Order ascending and take 1 - p: "
         f"percentile_disc({convert_to_decimal(1 - share)}) WITHIN GROUP (ORDER BY {column}) > 40.",

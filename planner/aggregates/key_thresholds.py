@@ -24,12 +24,12 @@ from planner.aggregates.comparison import (
     SpreadComparison,
     replace_unknown,
 )
-from planner.aggregates.having_refusals import refuse_several_keys, refuse_variable_threshold
+from planner.aggregates.having_refusals import refuse_several_keys, refuse_threshold_type, refuse_variable_threshold
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.row_expression import Arithmetic, RequiredValues
 from planner.catalog.catalog import Column, Lookup, SqlType, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import contains_type, find_position, read_name, write_node, write_short
+from planner.parser.tree import contains_type, find_position, read_name, write_node
 from planner.question.condition import ALWAYS
 from planner.scope.functional_dependencies import map_key_values
 from planner.scope.name_resolution import find_column
@@ -176,7 +176,7 @@ def _require_number(value: Constant, node: exp.Expr) -> Number | None:
         case Untyped(text):
             return read_number(text, node)
         case _:
-            raise KeyholeError("KH208", f"{write_short(node)} is not a number", position=find_position(node))
+            raise refuse_threshold_type(node)
 
 
 def drop_missing_thresholds(

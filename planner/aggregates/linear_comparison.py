@@ -234,7 +234,7 @@ def _compare_cells(
             "KH204",
             f"{write_short(node)} compares other groups with something else than sums, counts and means of rows",
             detail="Sums and counts are compared with sums, counts and constants, means of rows with means of rows.",
-            hint="Compare a count or a sum of the group with it.",
+            hint="Compare a count or a sum of the group with the count or sum of other groups.",
             position=find_position(node),
         )
     others = [found for found, _ in summands if found.cells != OWN_GROUP_ALONE]
@@ -243,9 +243,9 @@ def _compare_cells(
         raise KeyholeError(
             "KH204",
             f"{write_short(node)} compares a quantile of groups, or their largest, with other groups",
-            detail="It is compared with counts and sums of the group itself, and with constants. Means and totals of "
+            detail="Each is compared with counts and sums of the group itself, and with constants. Means and totals of "
             "groups may stand beside one standard deviation of groups.",
-            hint="Compare the group's own count or sum with it.",
+            hint="Compare the group's own count or sum with the quantile or the largest alone.",
             position=find_position(node),
         )
     if _lack_cells([found.cells for found, _ in summands]):

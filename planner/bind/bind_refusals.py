@@ -340,7 +340,11 @@ def refuse_using_beside_unit(node: exp.Expr) -> KeyholeError:
 
 def refuse_deep_nesting() -> KeyholeError:
     """Return KH100 for a question that is too deep to be read."""
-    return KeyholeError("KH100", "the question is nested too deeply")
+    return KeyholeError(
+        "KH100",
+        "the question is nested too deeply",
+        hint="Write it with fewer levels of parentheses, CASE and subqueries.",
+    )
 
 
 def refuse_too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at: int | None) -> KeyholeError:
@@ -370,7 +374,7 @@ def refuse_rows_in_having(node: exp.Expr) -> KeyholeError:
     """Return KH207 for a condition in HAVING that belongs to WHERE."""
     return KeyholeError(
         "KH207",
-        "a condition in HAVING reads an aggregate, or one key alone",
+        "this condition in HAVING reads neither an aggregate nor one key alone",
         hint="Move conditions on rows to WHERE.",
         position=find_position(node),
     )
@@ -529,7 +533,7 @@ def refuse_join_of_totals(node: exp.Expr, *, instead: str | None) -> KeyholeErro
     """
     return KeyholeError(
         "KH110",
-        "a question over a subquery per privacy unit has no joins",
+        "a question over a subquery per privacy unit cannot have joins",
         detail="One unit may have several rows of the subquery in a group by the joined table's columns.",
         hint=f"Instead you can ask: {instead};"
         if instead

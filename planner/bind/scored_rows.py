@@ -134,7 +134,7 @@ def _list_summed_expressions(tree: exp.Select, numbers: int) -> Iterable[exp.Exp
     if len(parts) != numbers or not all(isinstance(part, exp.GT) and isinstance(part.this, exp.Sum) for part in parts):
         raise KeyholeError(
             "KH204",
-            "a score is one expression of a row, and so is an outcome",
+            "the score or the outcome is not one expression of a row",
             hint="Give a column, or an expression of columns such as 0.5 * (a + b), or a condition such as y = 'late'.",
         )
     return (part.this.this for part in parts)

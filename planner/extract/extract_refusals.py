@@ -68,7 +68,13 @@ def refuse_too_many_questions(*, most: int) -> KeyholeError:
 
 def refuse_nested_question(*, at: int) -> KeyholeError:
     """Return KH107 for a question that is a subquery of another question."""
-    return KeyholeError("KH107", "a question inside a question", position=at)
+    return KeyholeError(
+        "KH107",
+        "a question cannot contain another question",
+        hint="Ask each by itself, side by side in one statement: the query around them may join their answers by the "
+        "keys.",
+        position=at,
+    )
 
 
 def hide_stored_text(error: KeyholeError, question: StoredQuestion) -> KeyholeError:
@@ -80,7 +86,11 @@ def hide_stored_text(error: KeyholeError, question: StoredQuestion) -> KeyholeEr
 
 def refuse_stored_without_question(question: StoredQuestion) -> KeyholeError:
     """Return KH106 for a stored question whose SQL is not a question."""
-    return KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
+    return KeyholeError(
+        "KH106",
+        f'the SQL of the stored question "{question.name}" is not a question',
+        hint="Ask the data owner to correct it in the policy.",
+    )
 
 
 def hide_monitor_text(error: KeyholeError, monitor: Monitor) -> KeyholeError:
@@ -90,7 +100,11 @@ def hide_monitor_text(error: KeyholeError, monitor: Monitor) -> KeyholeError:
 
 def refuse_monitor_without_question(monitor: Monitor) -> KeyholeError:
     """Return KH106 for a monitor whose SQL is not one question."""
-    return KeyholeError("KH106", f'"{monitor.name}" is not one question', hint="Its owner must correct the policy.")
+    return KeyholeError(
+        "KH106",
+        f'the SQL of the monitor "{monitor.name}" is not one question',
+        hint="Ask the data owner to correct it in the policy.",
+    )
 
 
 def refuse_outer_parameter(question: StoredQuestion) -> KeyholeError:
@@ -98,7 +112,7 @@ def refuse_outer_parameter(question: StoredQuestion) -> KeyholeError:
     return KeyholeError(
         "KH106",
         f'the stored question "{question.name}": a parameter stands outside WHERE and HAVING',
-        hint="Its owner must correct the policy.",
+        hint="Ask the data owner to correct it in the policy.",
     )
 
 
@@ -133,7 +147,7 @@ def refuse_partition(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: 
     """Return KH106 for a ranking in partitions that are no key's values."""
     return KeyholeError(
         "KH106",
-        f"{write_short(item)} is no key of the question, and partitions its ranking",
+        f"the ranking is partitioned by {write_short(item)}, which is no key of the question",
         detail="PARTITION BY takes keys, and groups with the same values of these are ranked together.",
         hint=f"Partition by one or more of: {'; '.join(key.name for key in keys)}."
         + (" A column that a key looks up is allowed for counts in descending order." if is_looked_up else ""),
@@ -152,7 +166,7 @@ def refuse_ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeEr
         "KH106",
         "WITH TIES would show which groups are equal",
         detail="A ranking has each group at a place of its own, in an order that allows for the tolerance.",
-        hint=f"FETCH FIRST {kept} ROWS ONLY, or LIMIT {kept}.",
+        hint=f"Write FETCH FIRST {kept} ROWS ONLY, or LIMIT {kept}.",
         position=find_position(limit),
     )
 
@@ -211,7 +225,7 @@ def refuse_scorecard_comparison(node: exp.Expr, *, at: int, hint: str | None) ->
     operation = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
     return KeyholeError(
         "KH106",
-        f"{operation} between scorecards",
+        f"{operation} cannot combine scorecards",
         detail="It would compare their truths, of two questions at the price of both. One question shows all of them, "
         "on shared noise, and a query around it compares them.",
         hint=hint or "Show the predicates of both in one question, and compare them in a query around it.",
@@ -281,7 +295,7 @@ def refuse_threshold_from_rows(
         )
     return KeyholeError(
         "KH107",
-        "a threshold that a subquery takes from other rows",
+        "a threshold cannot be computed from other rows by a subquery",
         detail=detail,
         hint=hint,
         position=find_position(node),
@@ -295,8 +309,8 @@ def refuse_list_in_having(inner: exp.Query) -> KeyholeError:
     """
     return KeyholeError(
         "KH107",
-        "a subquery behind IN or EXISTS in HAVING",
-        detail="WHERE and FILTER take it if it lists privacy units or public values.",
+        "HAVING does not support this subquery behind IN or EXISTS",
+        detail="WHERE and FILTER take a subquery that lists privacy units or public values.",
         hint="Move the condition to WHERE, and ask about all rows in a separate question.",
         position=find_position(inner),
     )
@@ -310,7 +324,7 @@ def refuse_question_in_where(inner: exp.Query, *, together: str) -> KeyholeError
     """
     return KeyholeError(
         "KH107",
-        "a question inside the WHERE of a question",
+        "the WHERE of a question cannot contain another question",
         detail="Both are asked as one: INTERSECT and EXCEPT between questions with the same keys.",
         hint=together,
         position=find_position(inner),
@@ -344,12 +358,21 @@ def refuse_operator(operator: Token) -> KeyholeError:
 
 def refuse_public_list() -> KeyholeError:
     """Return KH107 for a public list that does not read the rows of exactly one public table."""
-    return KeyholeError("KH107", "a subquery inside a subquery")
+    return KeyholeError(
+        "KH107",
+        "the WHERE of a list of public values contains a subquery, a parameter or the current time",
+        hint="Compare with constants there.",
+    )
 
 
 def refuse_empty_item(select: exp.Select) -> KeyholeError:
     """Return KH106 for a select list with an empty item."""
-    return KeyholeError("KH106", "the select list cannot be read", position=find_position(select))
+    return KeyholeError(
+        "KH106",
+        "an item of the select list is empty",
+        hint="Remove the comma before or after it, or write a key there.",
+        position=find_position(select),
+    )
 
 
 def refuse_spelling(first: Token) -> KeyholeError:

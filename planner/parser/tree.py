@@ -115,7 +115,11 @@ def _parse_tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> e
     except SqlglotError:
         raise KeyholeError("KH100", "the statement cannot be parsed") from None
     except RecursionError:
-        raise KeyholeError("KH100", "the statement is nested too deeply") from None
+        raise KeyholeError(
+            "KH100",
+            "the statement is nested too deeply",
+            hint="Write it with fewer levels of parentheses, CASE and subqueries.",
+        ) from None
     if not trees or trees[0] is None:
         raise KeyholeError("KH100", "the statement cannot be parsed", hint=_find_unparsed(text))
     tree = trees[0] if len(trees) == 1 else exp.Block(expressions=trees)

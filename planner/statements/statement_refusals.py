@@ -9,7 +9,11 @@ from planner.statements.kinds import OWN_NAMES
 
 def refuse_nesting() -> KeyholeError:
     """Return KH100 for a statement that is nested too deeply."""
-    return KeyholeError("KH100", "the statement is nested too deeply")
+    return KeyholeError(
+        "KH100",
+        "the statement is nested too deeply",
+        hint="Write it with fewer levels of parentheses, CASE and subqueries.",
+    )
 
 
 def refuse_several_statements(semicolon: Token) -> KeyholeError:

@@ -228,7 +228,7 @@ def _holds_without_rows(node: exp.Expr, given: ConstantContext) -> bool:
         return _find_truth(node.copy().transform(put_no_rows, copy=False), given) is True
     except NotConstant as problem:
         raise refuse_total_in_list(
-            KeyholeError("KH107", f"{write_short(node)} has no value that is known of a unit without rows")
+            KeyholeError("KH107", f"it is not known whether {write_short(node)} holds for a privacy unit without rows")
         ) from problem
 
 

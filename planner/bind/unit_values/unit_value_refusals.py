@@ -18,8 +18,8 @@ def refuse_mixed_units(table: Table, node: exp.Expr) -> KeyholeError:
     unit = ", ".join(map(spell_name, table.unit))
     return KeyholeError(
         "KH107",
-        f"a subquery has to compute its values from rows of one privacy unit ({table.unit_text})",
-        detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
+        f"the subquery's values are not computed from rows of one privacy unit ({table.unit_text})",
+        detail="The rows of one privacy unit would decide about the rows of others.",
         hint=f"Group the subquery, or partition its windows, by {unit} alone, and join it on all of these columns. "
         f"Or ask the owner for another privacy_unit, {_AS_COLUMN}",
         position=find_position(node),
@@ -41,7 +41,7 @@ def refuse_values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for values of units in a table whose privacy unit is a row."""
     return KeyholeError(
         "KH107",
-        f'each row of "{table.name}" is its own privacy unit, so several rows have no value together',
+        f'a subquery cannot compute a value of several rows of "{table.name}": each row is its own privacy unit',
         detail="One row would decide about others.",
         hint=f"Ask the owner for a privacy_unit that says whose rows they are, {_AS_COLUMN}",
         position=find_position(node),
@@ -52,7 +52,7 @@ def refuse_unknown_value(node: exp.Expr, table: Table) -> KeyholeError:
     """Return KH107 for an aggregate that a question may not read as a value of a unit's rows."""
     return KeyholeError(
         "KH107",
-        f"{write_short(node)} is no value of one privacy unit that rows are compared with",
+        f"rows cannot be compared with {write_short(node)} of one privacy unit",
         hint="Use count(*), count(x), count(DISTINCT x), and min(x), max(x) of numbers, dates and times, "
         f"each with FILTER, in one row for each {table.unit_text}; {_AS_COLUMN.removeprefix('or ')}",
         position=find_position(node),
@@ -63,7 +63,7 @@ def refuse_order(node: exp.Expr, table: Table) -> KeyholeError:
     """Return KH107 for an order of a unit's rows by anything but a column."""
     return KeyholeError(
         "KH107",
-        f"the rows of one {table.unit_text} are ordered by columns, not by {write_short(node)}",
+        f"the rows of one {table.unit_text} cannot be ordered by {write_short(node)}",
         hint="Write ORDER BY columns of the private table, each with ASC or DESC and NULLS FIRST or LAST.",
         position=find_position(node),
     )
