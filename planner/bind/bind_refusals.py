@@ -201,7 +201,7 @@ def refuse_repeating_key(public: PublicTable, column: str, *, problem: str, at: 
 def refuse_different_units(node: exp.Expr) -> KeyholeError:
     """Return KH107 for private tables whose units are not known to be the same people."""
     return _refuse_in_from(
-        "these private tables are not joined with each other in a question",
+        "a question cannot join these private tables",
         node,
         detail="The owner does not say that their privacy units are the same: one unit could count for "
         "many rows of the other table.",
@@ -238,9 +238,9 @@ def refuse_list_without_unit(table: Table, listed: Table, node: exp.Expr) -> Key
     left, right = (", ".join(map(spell_name, one.unit)) for one in (table, listed))
     left = f"({left})" if len(table.unit) > 1 else left
     return _refuse_in_from(
-        f"a subquery in WHERE lists privacy units ({table.unit_text}), by all their columns and no others",
+        f"this subquery in WHERE does not list privacy units by all their columns ({table.unit_text}) and no others",
         node,
-        detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
+        detail="The rows of one privacy unit would decide about the rows of others.",
         hint=f"Write {left} IN (SELECT {right} FROM {spell_name(listed.name)} WHERE ...). Or ask the owner for another "
         f"privacy_unit, {_CONDITION_AS_COLUMN}",
     )
@@ -270,7 +270,7 @@ def refuse_list_grouping(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list that groups rows of several privacy units together."""
     unit = ", ".join(map(spell_name, table.unit))
     return _refuse_in_from(
-        f"a list of privacy units has to group by all their columns ({table.unit_text})",
+        f"this list of privacy units does not group by all their columns ({table.unit_text})",
         node,
         detail="A total of several units would decide about each of them.",
         hint=f"Write IN (SELECT {unit} FROM {spell_name(table.name)} WHERE ... GROUP BY {unit} HAVING ...).",
@@ -292,7 +292,7 @@ def refuse_total_in_list(error: KeyholeError) -> KeyholeError:
 def refuse_nested_list(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list of units inside another one."""
     return _refuse_in_from(
-        "a subquery inside a list of privacy units",
+        "a list of privacy units cannot contain another subquery",
         node,
         hint="Write both lists side by side in the question's own WHERE, with AND.",
     )

@@ -170,7 +170,7 @@ def check_shown_expressions(
 ) -> None:
     """Raise KH101 if the select list, DISTINCT ON or ORDER BY shows more than keys, `expressions` and constants."""
     if not select.expressions:
-        raise refuse_shown_expression(select, "an empty select list")
+        raise refuse_shown_expression(select, "the select list is empty")
     for item in select.expressions:
         _check(item.this if isinstance(item, exp.Alias) else item, scope, keys, expressions)
     aliases = {read_name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}

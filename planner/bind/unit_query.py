@@ -123,9 +123,9 @@ def _read_query(select: exp.Select, node: exp.Table, table: Table, text: str, to
             )
         for part in value if isinstance(value, list) else [value]:
             if key != "from_" and isinstance(part, exp.Expr) and (inner := part.find(exp.Query)) is not None:
-                raise refuse_unit_query("a subquery inside a subquery per privacy unit", inner, table)
+                raise refuse_unit_query("a subquery per privacy unit cannot contain another subquery", inner, table)
     if any(value for key, value in node.args.items() if key not in ON_TABLE) or _renames_columns(node):
-        raise refuse_unit_query("a subquery per privacy unit names its table and an alias alone", node, table)
+        raise refuse_unit_query("FROM of a subquery per privacy unit has more than a table and its alias", node, table)
     scope = Scope(table=table, alias=read_alias(node))
     groups = list_grouped_columns(select, scope)
     if not any(column.name in table.unit for column in groups):
@@ -309,7 +309,7 @@ def _read_reader(
         raise refuse_join_of_totals(read, instead=_write_without_joins(read, question, query))
     known = ("this", "alias")
     if any(value for key, value in read.args.items() if key not in known) or _renames_columns(read):
-        raise refuse_unit_query("the subquery per privacy unit is read with an alias alone", read, table)
+        raise refuse_unit_query("the subquery per privacy unit has more than an alias behind it", read, table)
     if shared:
         around, before = select.parent, ""
         assert isinstance(around, exp.CTE)
@@ -322,9 +322,7 @@ def _read_reader(
         before = ""
         inner = find_token(tokens, query.offset)
         if inner < 2 or not tokens[inner - 1].is_symbol("(") or not tokens[inner - 2].is_word("from"):
-            raise refuse_unit_query(
-                "the FROM of a question is its subquery per privacy unit and nothing else", read, table
-            )
+            raise refuse_unit_query("FROM of the question has more than its subquery per privacy unit", read, table)
         place = find_clauses_from(inner - 2, tokens)
     check_matches_tree(place, question, tokens)
     shape = tuple(Column(column, SqlType.OTHER, "bigint") for _, column, _ in list_totals(select, query))
@@ -361,7 +359,9 @@ def _check_shared_query(cte: exp.CTE, table: Table) -> None:
     if with_.args.get("recursive"):
         raise refuse_unit_query("WITH RECURSIVE over a subquery per privacy unit is not supported", cte, table)
     if _renames_columns(cte):
-        raise refuse_unit_query("a WITH query per privacy unit names its columns in its select list", cte, table)
+        raise refuse_unit_query(
+            "a WITH query per privacy unit cannot have a list of columns behind its name", cte, table
+        )
     same = [one for one in cte.root().find_all(exp.CTE) if read_name(one.args["alias"].this) == called]
     if len(same) > 1:
         raise refuse_unit_query(f'two WITH queries are called "{called}"', cte, table)

@@ -90,7 +90,7 @@ def make_functional(
     if not terms:
         raise KeyholeError(
             "KH204",
-            f"{comparison.left} adds up to nothing",
+            f"{comparison.left} adds up to 0 whatever the data",
             hint="Compare a sum or count of rows with a constant.",
             position=position,
         )

@@ -207,8 +207,8 @@ class MeanBands:
         if width <= 0:
             raise KeyholeError(
                 "KH204",
-                f"{leaf.text} is decided by declared bounds",
-                detail="The possible values of both sides do not overlap.",
+                f"{leaf.text} has the same truth whatever the data",
+                detail="By their declared bounds, the possible values of both sides do not overlap.",
                 hint="Compare each with a number of its own.",
                 position=leaf.position,
             )

@@ -26,11 +26,13 @@ def check_streamable(question: Question, monitor: Monitor) -> None:
         )
     if any(not literal.above for literal in list_literals(question.formula)):
         hint = 'Compare with > and >=, joined by AND and OR; or write mechanism = "alarm", alert = "close".'
-        raise refuse_condition(monitor, f"{monitor.mechanism} watches values above their thresholds alone", hint=hint)
+        raise refuse_condition(
+            monitor, f"{monitor.mechanism} cannot watch whether a value is below a threshold", hint=hint
+        )
     if any(functional.offsets is not None for functional in question.functionals):
         hint = 'Compare with one number for all groups, or write mechanism = "alarm".'
         raise refuse_condition(
-            monitor, f"{monitor.mechanism} estimates values, and thresholds are of each group", hint=hint
+            monitor, f"{monitor.mechanism} cannot compare with a threshold that differs between groups", hint=hint
         )
 
 

@@ -70,7 +70,9 @@ def list_windows(question: Question, monitor: Monitor) -> Horizon:
         _ = made.starts[0] - made.length, made.starts[-1] + max(made.length, made.look_period) + monitor.lateness
     except OverflowError:
         hint = "Write an earlier until, or a later from."
-        raise refuse_windows(monitor, "a window begins or ends on no calendar", hint=hint) from None
+        raise refuse_windows(
+            monitor, "a window begins before the year 1 or ends after the year 9999", hint=hint
+        ) from None
     if made.look_period % monitor.every:
         raise refuse_windows(
             monitor,
@@ -96,7 +98,7 @@ def _make_length_windows(question: Question, monitor: Monitor) -> Horizon:
     if windows.length > monitor.ends - monitor.begins:
         raise refuse_windows(
             monitor,
-            f"a window of {write_duration(windows.length)} is longer than the horizon",
+            f"a window of {write_duration(windows.length)} is longer than the time between from and until",
             hint="Write a later until, or a shorter length.",
         )
     if monitor.clears_at_once:
@@ -141,8 +143,8 @@ def _find_time_column(question: Question, monitor: Monitor) -> Column:
     if column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or column.derivation is not None:
         raise refuse_windows(
             monitor,
-            f'the column "{name}" of type {column.declared} is no time of its own',
-            hint="Name a stored date or timestamp column in window.column.",
+            f'the column "{name}" of type {column.declared} is no stored date or timestamp',
+            hint="Name a column of the source of type date or timestamp in window.column.",
         )
     grouped = [one for one in question.keys.columns if name in question.table.include_bases([one.name])]
     if grouped:
@@ -257,8 +259,8 @@ def _find_step(column: Column, domain: list[datetime], monitor: Monitor) -> time
 
 def _check_count(count: int, monitor: Monitor) -> None:
     if count < 1:
-        hint = "Write an earlier from, or a later until: a window belongs to the horizon if it begins in it."
-        raise refuse_windows(monitor, "no window begins in the horizon", hint=hint)
+        hint = "Write an earlier from, or a later until: only windows that begin between them are watched."
+        raise refuse_windows(monitor, "no window begins between from and until", hint=hint)
     if count > MOST_WINDOWS:
         raise refuse_windows(
             monitor,

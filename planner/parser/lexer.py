@@ -209,7 +209,12 @@ def _read_token(text: str, at: int, found: list[Token]) -> int:
         found.append(Token(kind, raw[raw.index('"') + 1 : -1].replace('""', '"'), at, end))
     elif kind in ("string", "escaped"):
         if kind == "escaped" and _CONTINUED.match(text, end):
-            raise KeyholeError("KH100", "an E'...' string in several pieces is not supported", position=at + 1)
+            raise KeyholeError(
+                "KH100",
+                "an E'...' string in several pieces is not supported",
+                hint="Write it as one string.",
+                position=at + 1,
+            )
         found.append(Token("string", raw[raw.index("'") + 1 : -1].replace("''", "'"), at, end))
     elif kind != "space":
         found.append(Token(kind, raw, at, end))

@@ -114,7 +114,7 @@ def find_range_faults(place: tuple[str, ...], table: TableSection) -> Faults:
             yield here, Fault("KH004", f'reads "{unknown}", which is no column', hint=hint)
         elif not read or isinstance(strip_parentheses(tree), exp.Column):
             hint = "Declare bounds of a column by itself. " + _RANGE_HINT
-            yield here, Fault("KH004", "computes nothing of columns", hint=hint)
+            yield here, Fault("KH004", "is a single column or a constant, and computes nothing", hint=hint)
         elif low >= high:
             yield here, Fault("KH004", "is no range", hint="Write [lowest, highest], such as [0, 365].")
 

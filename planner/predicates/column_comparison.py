@@ -152,7 +152,12 @@ def _convert_decimal(constant: Constant, column: Column, node: exp.Expr) -> Deci
         _refuse_mismatch(column, node)
     value = convert_to_exact_decimal(constant.value)
     if value is None:
-        raise KeyholeError("KH212", "a constant has no end; write it as a decimal number", position=find_position(node))
+        raise KeyholeError(
+            "KH212",
+            f"{write_short(node)} has endlessly many decimal places",
+            hint="Round it to a few places, and write it as a decimal number such as 0.333.",
+            position=find_position(node),
+        )
     return value
 
 
@@ -175,7 +180,7 @@ def compare_boolean(column: Column, operator: str, constant: Constant, node: exp
     if not isinstance(constant, bool):
         _refuse_mismatch(column, node)
     if operator not in ("=", "<>"):
-        raise refuse_unlisted_expression(node, "booleans are compared with = and <> alone")
+        raise refuse_unlisted_expression(node, "booleans cannot be ordered", hint="Compare them with = or <>.")
     wanted = constant if operator == "=" else not constant
     return make_known_unless_null(
         column.name, true=Compare(column.name, "=", wanted), false=Compare(column.name, "=", not wanted)

@@ -252,7 +252,7 @@ def plan_bounds(asked: BoundsRequest, catalog: Catalog, dialect: Dialect) -> Bou
     if not statistics:
         raise KeyholeError(
             "KH202",
-            "nothing to bound",
+            "nothing to bound is named",
             hint="Name grouping columns with --keys, or columns with numbers with --column.",
         )
     counts = UnitCounts(table, dialect, statistics, counts_units=asked.units is None)
@@ -301,7 +301,7 @@ def _list_statistics(table: Table, asked: BoundsRequest) -> Iterator[UnitStatist
     if asked.keys and table.is_row_unit:
         raise KeyholeError(
             "KH202",
-            f'in "{table.name}" each row is a privacy unit, which is in one group and has one row',
+            f'each row of "{table.name}" is its own privacy unit, so its groups and rows need no bound',
             hint="Bound the values of a column with --column.",
         )
     for keys in asked.keys:
@@ -314,7 +314,11 @@ def _list_key_statistics(table: Table, keys: tuple[str, ...], asked: BoundsReque
     columns = [table.get_column(name) for name in keys]
     without = [one.name for one in columns if not one.domain and (one.domain is None or one.computed)]
     if without:
-        raise KeyholeError("KH202", f'"{without[0]}" of "{table.name}" has no public domain, so it is no key')
+        raise KeyholeError(
+            "KH202",
+            f'"{without[0]}" of "{table.name}" has no public domain, so no groups can be made by it',
+            hint="Name columns that have a key in the policy; docs/policy.md describes key.",
+        )
     open_ = [len(one.domain or ()) for one in columns if not table.determines(one)]
     one = Fraction(1)
     if open_:
@@ -347,7 +351,11 @@ def _list_value_statistics(table: Table, column: Column, asked: BoundsRequest) -
 
 def _check_number(table: Table, column: Column) -> None:
     if column.sql_type not in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE):
-        raise KeyholeError("KH203", f'"{column.name}" of "{table.name}" is not a number')
+        raise KeyholeError(
+            "KH203",
+            f'column "{column.name}" of "{table.name}" is not a number',
+            hint="Name a column of type integer, numeric or double precision.",
+        )
 
 
 def _find_public_end(table: Table, column: Column, declared: Decimal | None) -> Fraction:
@@ -374,7 +382,11 @@ def _find_step(column: Column, *, end: Fraction | None = None) -> Fraction:
     if digits is not None:
         return Fraction(1, 10 ** digits[1])
     if end is None:
-        raise KeyholeError("KH203", f'"{column.name}" has no grid')
+        raise KeyholeError(
+            "KH203",
+            f'column "{column.name}" has no declared grid',
+            hint="Declare the step to round to, such as grid = 0.01, with the column's bounds in the policy.",
+        )
     return end / _DOUBLE_STEPS
 
 

@@ -32,7 +32,11 @@ def refuse_unwritable_answer(encoding: str) -> KeyholeError:
 
 def refuse_function_call() -> KeyholeError:
     """Return the refusal of a FunctionCall message, the protocol's fast path."""
-    return KeyholeError("KH404", "function calls by protocol message are not served")
+    return KeyholeError(
+        "KH404",
+        "function calls by protocol message are not served",
+        hint="Send the call as SQL: SELECT the_function(...);",
+    )
 
 
 def refuse_executed_savepoint(position: int | None) -> KeyholeError:

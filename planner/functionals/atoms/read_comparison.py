@@ -71,7 +71,12 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
     formula = make_literals(index, comparison.operator, at, tolerance=tolerance)
     largest = made.offsets.largest if made.offsets else 0
     if any(abs(cut.cut) + largest + cut.tolerance >= LIMIT for cut in list_literals(formula)):
-        raise KeyholeError("KH208", f"the threshold of {text} is out of range", position=comparison.position)
+        raise KeyholeError(
+            "KH208",
+            f"the threshold of {text} is out of range",
+            hint="Compare with a number nearer to 0, or set a smaller keyhole.tolerance.",
+            position=comparison.position,
+        )
     if isinstance(formula, AllOf | AnyOf) and not formula.children:
         step = f"whole steps of {made.unit_size}"
         collected.warnings[f"{text}: {comparison.left} comes in {step} and never equals the threshold"] = None
@@ -104,7 +109,12 @@ def _read_cells(comparison: Comparison, collected: FormulaCollector) -> Guarded:
     formula = make_literals(index, comparison.operator, at, tolerance=tolerance)
     least = min(step for step, _ in list_steps(made.cell_reads))
     if any((abs(cut.cut) + cut.tolerance) // least >= LIMIT for cut in list_literals(formula)):
-        raise KeyholeError("KH208", f"the threshold of {comparison.text} is out of range", position=comparison.position)
+        raise KeyholeError(
+            "KH208",
+            f"the threshold of {comparison.text} is out of range",
+            hint="Compare with a number nearer to 0, or set a smaller keyhole.tolerance.",
+            position=comparison.position,
+        )
     collected.comparisons.setdefault(comparison.text, (comparison, index, size, formula))
     collected.warn(GROUPS_COUNTED)
     if any(one.measure is Measure.TOTAL and one.cells != OWN_GROUP_ALONE for one in comparison.cell_sums):

@@ -41,4 +41,7 @@ def find_certificate_faults(policy: PolicyDocument) -> Faults:
             yield place, Fault("KH002", "needs an authority that client certificates are checked against", hint=hint)
         if analyst.token_sha256 is not None:
             hint = "Remove token_sha256, or make an analyst without certificate_name for REST."
-            yield place, Fault("KH002", "would not be asked for by REST, which the token lets in", hint=hint)
+            yield (
+                place,
+                Fault("KH002", "is not checked over REST, where token_sha256 alone lets the analyst in", hint=hint),
+            )

@@ -29,7 +29,7 @@ def find_table_bands_faults(place: tuple[str, ...], table: TableSection) -> Faul
     for key in _OF_TABLES:
         if any(number < 1 or number % 1 for number in getattr(table.bands, key) or ()):
             hint = "Write whole numbers from 1 on, such as [20, 100]."
-            yield (*here, key), Fault("KH004", "counts are compared with whole numbers from 1 on", hint=hint)
+            yield (*here, key), Fault("KH004", "has a threshold of counts that is no whole number from 1 on", hint=hint)
     if table.bands.units is not None and not table.privacy_unit:
         hint = "Write rows = [...]: each row is a unit."
         yield (*here, "units"), Fault("KH004", 'has no meaning when privacy_unit = "row"', hint=hint)

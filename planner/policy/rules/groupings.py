@@ -20,8 +20,8 @@ def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
             hint = "Add max_groups = 53, rows = 20 or per_unit = { cost = [0, 500] }, or remove it."
             yield here, Fault("KH005", "bounds nothing", hint=hint)
         elif any(not _is_name(key, table) for key in split_keys(named)) and grouping.model_fields_set != {"max_groups"}:
-            hint = "Leave the rest out: rows and totals of such a group have the bounds of its declared keys."
-            yield here, Fault("KH005", "bounds more than max_groups of a computed key", hint=hint)
+            hint = "Keep max_groups alone: rows and totals of such a group have the bounds of its declared keys."
+            yield here, Fault("KH005", "has more than max_groups, and one of its keys is computed", hint=hint)
         else:
             yield from _find_bound_faults(here, grouping, table)
 

@@ -33,7 +33,7 @@ def find_path_faults(place: tuple[str, ...], path: WrittenPath, table: TableSect
         yield here, Fault("KH005", f"leads to {path.table}, where each row is a unit by itself", hint=hint)
     elif _is_circular(policy, place[1]):
         hint = "Let the last table on the way name its unit by a column of its own."
-        yield here, Fault("KH005", "leads back to where it has been", hint=hint)
+        yield here, Fault("KH005", "leads in a circle, from table to table and back", hint=hint)
 
 
 def find_reached_columns(policy: PolicyDocument, name: str) -> tuple[str, ...]:

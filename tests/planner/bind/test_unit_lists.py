@@ -239,7 +239,7 @@ _SALES = "SELECT country FROM sales WHERE {} GROUP BY country HAVING count(*) > 
             SHOP,
             "SELECT l_mode FROM lines GROUP BY l_mode"
             " HAVING count(*) FILTER (WHERE l_shop IN (SELECT o_shop FROM orders)) > 40",
-            "behind IN or EXISTS in HAVING",
+            "behind IN or EXISTS",
             "Move the condition to WHERE",
         ),
     ],

@@ -157,8 +157,13 @@ _BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
             "one privacy unit",
             "join it on all of these columns",
         ),
-        (CATALOG, _BUYS.replace("count(*)", "max(shop)"), "max(shop) is no value", "min(x), max(x) of numbers"),
-        (CATALOG, _BUYS.replace("count(*)", "string_agg(shop, ',')"), "is no value", "count(DISTINCT x)"),
+        (
+            CATALOG,
+            _BUYS.replace("count(*)", "max(shop)"),
+            "cannot be compared with max(shop)",
+            "min(x), max(x) of numbers",
+        ),
+        (CATALOG, _BUYS.replace("count(*)", "string_agg(shop, ',')"), "cannot be compared with", "count(DISTINCT x)"),
         (CATALOG, _BUYS.replace(") f", " LIMIT 5) f"), "LIMIT", "GROUP BY"),
         (CATALOG, _BUYS.replace("GROUP", "WHERE price > (SELECT 1) GROUP"), "SUBQUERY", "GROUP BY"),
         (CATALOG, _BUYS.replace("JOIN", "LEFT JOIN") + " AND b.price > 2", "LEFT JOIN", "GROUP BY"),
@@ -178,7 +183,12 @@ _BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
         ),
         # NULL where the subquery has no row, which the same expression around it is not
         *(
-            (CATALOG, _BUYS.replace("JOIN", "LEFT JOIN").replace("count(*)", made), "is no value", "count(*)")
+            (
+                CATALOG,
+                _BUYS.replace("JOIN", "LEFT JOIN").replace("count(*)", made),
+                "cannot be compared with",
+                "count(*)",
+            )
             for made in (
                 "coalesce(max(price), 0)",
                 "greatest(max(price), 3)",
@@ -194,8 +204,18 @@ _BUYS = _CALLS.replace("calls", "buys").replace("caller", "person")
             "one privacy unit",
             "Group the",
         ),
-        (CATALOG, _OVER.format("row_number() OVER (PARTITION BY person ORDER BY price * 2)"), "by columns", "ORDER BY"),
-        (CATALOG, _OVER.format("ntile(4) OVER (PARTITION BY person ORDER BY price)"), "is no value", "min(x)"),
+        (
+            CATALOG,
+            _OVER.format("row_number() OVER (PARTITION BY person ORDER BY price * 2)"),
+            "cannot be ordered by",
+            "ORDER BY",
+        ),
+        (
+            CATALOG,
+            _OVER.format("ntile(4) OVER (PARTITION BY person ORDER BY price)"),
+            "cannot be compared with",
+            "min(x)",
+        ),
         (
             CATALOG,
             _OVER.format("count(*) OVER (PARTITION BY person ORDER BY price ROWS 2 PRECEDING)"),

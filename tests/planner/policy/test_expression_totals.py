@@ -86,8 +86,8 @@ def test_ranges_are_kept_as_written_and_change_the_identity() -> None:
 @in_turn(
     ("told", "message"),
     [
-        ('{ "cost" = [0, 5] }', "computes nothing of columns"),
-        ('{ "7 + 1" = [0, 5] }', "computes nothing of columns"),
+        ('{ "cost" = [0, 5] }', "is a single column or a constant"),
+        ('{ "7 + 1" = [0, 5] }', "is a single column or a constant"),
         ('{ "cost * weight" = [0, 5] }', 'reads "weight", which is no column'),
         ('{ "cost * age" = [5, 5] }', "is no range"),
         ('{ "cost, age" = [0, 5] }', "is no expression"),

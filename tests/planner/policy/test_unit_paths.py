@@ -172,8 +172,8 @@ _OF_ROWS = (
 )
 REFUSED = (
     ("KH005", "leads to clients, which is no table", _leads('"clients.c_key"')),
-    ("KH005", "leads back to where it has been", _leads('"lines.l_order"', '"o_key"')),
-    ("KH005", "leads back to where it has been", _leads('"orders.o_key"')),
+    ("KH005", "leads in a circle, from table to table and back", _leads('"lines.l_order"', '"o_key"')),
+    ("KH005", "leads in a circle, from table to table and back", _leads('"orders.o_key"')),
     ("KH005", "does not name as many columns", _leads('"customers.c_key"', '["o_customer", "o_key"]')),
     ("KH005", "does not name the columns of one table", _leads('"c_key"')),
     ("KH005", "has no key to", _leads('"customers.c_key"', '"o_customer", to = "x"')),

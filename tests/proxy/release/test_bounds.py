@@ -431,7 +431,7 @@ def test_single_rows_have_values_alone(source: str, tmp_path: Path) -> None:
         ({"keys": (("bought::date",),)}, "KH202.*no public domain"),
         ({"keys": (("extract(dow FROM week)",),)}, "KH202.*no public domain"),
         ({"keys": (("week; DROP TABLE baskets",),)}, "KH"),
-        ({"keys": (), "columns": ()}, "KH202: nothing to bound"),
+        ({"keys": (), "columns": ()}, "KH202: nothing to bound is named"),
         ({"totals": ("price",)}, "KH203.*has no bounds"),
         ({"totals": ("week",)}, "KH203.*is not a number"),
         ({"columns": ("week",)}, "KH203.*is not a number"),

@@ -425,7 +425,7 @@ def _never(*_: Any, **__: Any) -> None:
         ({"score": "nothing"}, 'KH201.*"nothing"'),
         ({"score": "score * score * score / y"}, "KH203"),
         ({"score": "0.5"}, "KH314.*same value on every row"),
-        ({"score": "score) > 0 OR sum(score"}, "KH204: a score is one expression"),
+        ({"score": "score) > 0 OR sum(score"}, "KH204: the score or the outcome is not one expression"),
         ({"outcome": "sum(y)"}, "KH"),
         ({"outcome": "score"}, "KH314: score is neither a condition nor a number"),
         ({"outcome": "2 * y"}, "KH314"),
