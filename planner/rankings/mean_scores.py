@@ -146,6 +146,7 @@ def _refuse_one_value(mean: Comparison) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"groups cannot be ranked by {mean.left}: declared bounds leave it one value",
+        hint="Rank by a count or a sum, for example ORDER BY count(*) DESC.",
         position=mean.position,
     )
 

@@ -106,13 +106,18 @@ def refuse_mixed_explain(first: Token) -> KeyholeError:
 def refuse_explain_format(form: Token, *, explained: str) -> KeyholeError:
     """Return KH106 for EXPLAIN of a question in YAML or XML."""
     return KeyholeError(
-        "KH106", "EXPLAIN gives text or JSON", hint=f"EXPLAIN (FORMAT JSON) {explained};", position=form.start + 1
+        "KH106",
+        f"EXPLAIN cannot give {form.value.upper()}",
+        hint=f"EXPLAIN (FORMAT JSON) {explained};",
+        position=form.start + 1,
     )
 
 
 def refuse_nameless_set(word: Token) -> KeyholeError:
     """Return KH100 for a SET or RESET without a setting."""
-    return KeyholeError("KH100", f"{word.value.upper()} names no setting", position=word.start + 1)
+    said = word.value.upper()
+    hint = "Write RESET keyhole.tolerance;" if said == "RESET" else "Write SET keyhole.tolerance = '10%';"
+    return KeyholeError("KH100", f"{said} names no setting", hint=hint, position=word.start + 1)
 
 
 def refuse_set_without_value(name: str, *, position: int) -> KeyholeError:

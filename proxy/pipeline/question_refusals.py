@@ -95,7 +95,7 @@ def refuse_uncountable_cost(plan: Plan) -> KeyholeError:
     """Return the refusal of a question that costs more than the ledger can hold."""
     return KeyholeError(
         "KH302",
-        f"the question costs {plan.worst_case_epsilon:.2f} epsilon, more than the allowed maximum",
+        f"the question costs {plan.worst_case_epsilon:.2f} epsilon, more than any question may cost",
         detail="A loss of this size protects nobody.",
         hint="Widen keyhole.tolerance, or choose another keyhole.mechanism or a lower keyhole.most_positives.",
     )

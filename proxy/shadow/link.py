@@ -41,7 +41,9 @@ class ShadowLink(asyncio.Protocol):
         try:
             _, link = await asyncio.get_running_loop().create_unix_connection(ShadowLink, address.socket)
         except OSError:
-            raise KeyholeError("KH406", "the shadow database does not answer") from None
+            raise KeyholeError(
+                "KH406", "the shadow database does not answer", hint="Connect again in a moment."
+            ) from None
         connection = link.connection
         try:
             link.transport.write(connection.encode_startup(settings))
@@ -77,7 +79,7 @@ class ShadowLink(asyncio.Protocol):
     async def wait_for_bytes(self) -> None:
         """Wait until more bytes arrive, during the login. Raise KH406 if none arrive."""
         if self.is_over and not self._changed.is_set():
-            raise KeyholeError("KH406", "the shadow database ended the connection")
+            raise KeyholeError("KH406", "the shadow database ended the connection", hint="Connect again.")
         await self._changed.wait()
         self._changed.clear()
 

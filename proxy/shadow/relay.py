@@ -79,14 +79,18 @@ class ShadowRelay:
             async with asyncio.timeout(_PARSED_S):
                 return await self._ask_syntax_error(text)
         except TimeoutError:
-            raise KeyholeError("KH406", "the shadow database does not answer") from None
+            raise KeyholeError(
+                "KH406", "the shadow database does not answer", hint="Send the statement again in a moment."
+            ) from None
 
     async def _ask_syntax_error(self, text: bytes) -> bytes | None:
         encoding = self.parameters.get(b"client_encoding", b"UTF8").decode("ascii")
         try:
             link = await ShadowLink.open(self._address, {**self.settings, "client_encoding": encoding})
         except ShadowLoginRefused:
-            raise KeyholeError("KH406", "the shadow database has no connection left") from None
+            raise KeyholeError(
+                "KH406", "the shadow database has no connection left", hint="Send the statement again in a moment."
+            ) from None
         try:
             link.transport.write(Parse(b"", text).encode() + Sync().encode())
             while (frame := link.connection.next_frame()) is None or frame.kind not in _PARSED:
