@@ -21,11 +21,11 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 
 
 def refuse_subquery(node: exp.Expr) -> KeyholeError:
-    """Return KH107 for a subquery inside a condition on groups."""
+    """Return KH107 for a subquery inside a condition."""
     return KeyholeError(
         "KH107",
         "a subquery cannot be part of this condition",
-        hint="Compare an aggregate with a number or a parameter.",
+        hint="Write a constant or a parameter in its place.",
         position=find_position(node),
     )
 
