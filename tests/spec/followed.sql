@@ -84,7 +84,7 @@ SELECT ward FROM visits GROUP BY ward HAVING sqrt(sum(cost)) > 50
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) > 50
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING coalesce(avg(cost), 0) < 100
---! Leave COALESCE out, or ask count(cost) < 1 as an atom of its own, joined by OR.
+--! Leave COALESCE out, or ask count(cost) < 1 as a condition of its own, joined by OR.
 SELECT ward FROM visits GROUP BY ward HAVING avg(cost) < 100 AND count(cost) >= 50
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) > avg(cost) + 200
@@ -186,6 +186,22 @@ SELECT CASE WHEN upper(disease) IN ('FLU', 'COLD') THEN 'flu or cold' ELSE 'othe
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > ANY (ARRAY[40, 60])
 --! Compare an aggregate with a number or a parameter.
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING count(age, cost) > 40
+--! Count the rows that have all of them: count(*) FILTER (WHERE a IS NOT NULL AND b IS NOT NULL).
+SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age IS NOT NULL AND cost IS NOT NULL) > 40
+--> answered
+SELECT country FROM sales GROUP BY country HAVING count(attributes) > 5
+--! Compare count(*), or ask the owner to expose the column as a number, text, date or timestamp in a view.
+SELECT country FROM sales GROUP BY country HAVING count(*) > 40
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > true
+--! Compare with a number, such as count(*) > 100.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 100
+--> answered
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 1e40
+--! Compare with a number nearer to 0, or set a smaller keyhole.tolerance.
+SELECT ward FROM visits GROUP BY ward HAVING count(*) > 4000
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING mode() WITHIN GROUP (ORDER BY age) > 65
 --! Instead you can ask: count(*) FILTER (WHERE age = 40) > 1000, how many rows have a value.
