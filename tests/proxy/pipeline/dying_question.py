@@ -32,7 +32,7 @@ def main() -> None:
         case "before the commit":
             service.ledger.commit = die
         case "before it is told":
-            service.ledger.idempotency.end = die
+            service.ledger.idempotency.store_response = die
     transport = httpx.ASGITransport(app=create_app(service))
 
     async def ask() -> None:
