@@ -105,22 +105,15 @@ def _list_tasks() -> Iterator[DecisionTask]:
             predicates=predicates,
             common=_three_months(),
         )
-    yield DecisionTask(
-        formula=Cut(functional=_DIFFERENCE, cut=0, above=True, tolerance=40),
-        sensitivities=(1,),
-        exposures=expose_all_functionals(1),
-        fnr=0.05,
-        fpr=0.1,
-        common=_three_means(),
-    )
-    for statistic in (Quantile(Fraction(1, 2)), Deviation(is_sample=False)):
+    statistics: tuple[Quantile | Deviation, ...] = (Quantile(Fraction(1, 2)), Deviation(is_sample=False))
+    for common in (_three_means(), *map(_compare_with_all, statistics)):
         yield DecisionTask(
             formula=Cut(functional=_DIFFERENCE, cut=0, above=True, tolerance=40),
             sensitivities=(1,),
             exposures=expose_all_functionals(1),
             fnr=0.05,
             fpr=0.1,
-            common=_compare_with_all(statistic),
+            common=common,
         )
 
 

@@ -162,22 +162,30 @@ def _find_rows(
     if not is_same_table(source, read):
         return None
     own, grouped = find_name(source), list_key_names(read.select)
-    partition: list[str] = []
-    conjuncts: list[exp.Expr] = []
-    for conjunct in list_conjuncts(inner):
-        joined = _find_correlated_key(conjunct, own, around, keys)
-        if joined is None:
-            conjuncts.append(conjunct)
-        elif joined in grouped:
-            partition.append(joined)
-        else:
-            return None
+    partition, conjuncts = _split_conjuncts(inner, own, around, keys)
+    if not grouped.issuperset(partition):
+        return None
     if not all(_reads_alone(one, own) for one in conjuncts):
         return None
     more = shared.list_further(conjuncts)
     if more is None or any(contains_type(one, exp.Query) for one in more):
         return None
     return _Rows(tuple(partition), more)
+
+
+def _split_conjuncts(
+    inner: exp.Select, own: str, around: str, keys: Mapping[str, str]
+) -> tuple[list[str], list[exp.Expr]]:
+    """Return the keys that a subquery's WHERE equates with the question's, and its other conjuncts."""
+    alike: list[str] = []
+    others: list[exp.Expr] = []
+    for conjunct in list_conjuncts(inner):
+        joined = _find_correlated_key(conjunct, own, around, keys)
+        if joined is None:
+            others.append(conjunct)
+        else:
+            alike.append(joined)
+    return alike, others
 
 
 def _find_correlated_key(
@@ -273,14 +281,7 @@ def _list_sizes(
     if not (plain and isinstance(source, exp.Table) and is_same_table(source, read)):
         return None
     own, grouped = find_name(source), list_key_names(inner)
-    alike: list[str] = []
-    conjuncts: list[exp.Expr] = []
-    for conjunct in list_conjuncts(inner):
-        joined = _find_correlated_key(conjunct, own, around, keys)
-        if joined is None:
-            conjuncts.append(conjunct)
-        else:
-            alike.append(joined)
+    alike, conjuncts = _split_conjuncts(inner, own, around, keys)
     if not grouped or grouped | set(alike) != list_key_names(read.select):
         return None
     if not all(_reads_alone(one, own) for one in conjuncts):

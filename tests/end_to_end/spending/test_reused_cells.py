@@ -29,14 +29,14 @@ HAVING {0} > {1} * lag({0}) OVER (PARTITION BY store ORDER BY month)"""
 BUSY_STORES = (("north",), ("south",))
 
 
-def charged_anew(here: Room, answer: Answer) -> bool:
-    """Whether everybody has paid for noise of a question's own."""
+def is_charged_again(here: Room, answer: Answer) -> bool:
+    """Return True if everybody has paid for noise of a question's own."""
     charge = here.last.charge
     return charge.shared and charge.path_continuation is None and answer.noise_notice is None
 
 
 def is_free(here: Room, answer: Answer) -> bool:
-    """Whether nobody but its analyst has paid."""
+    """Return True if only its analyst has paid."""
     return not here.last.charge.shared and NOTHING in (answer.noise_notice or "")
 
 
@@ -114,20 +114,20 @@ def test_other_sums_rows_and_groups_have_noise_of_their_own(tmp_path: Path) -> N
     with room(tmp_path) as here:
         here.ask(SHARE.format("0.3"), tolerance="100")
         for sql in OTHERS:
-            assert charged_anew(here, here.ask(sql, tolerance="1000"))
+            assert is_charged_again(here, here.ask(sql, tolerance="1000"))
 
 
-def test_another_version_or_policy_or_the_wish_for_new_noise_starts_anew(tmp_path: Path) -> None:
+def test_another_version_or_policy_or_the_wish_for_new_noise_draws_again(tmp_path: Path) -> None:
     amounts = OTHERS[2]
     with room(tmp_path) as here:
         here.ask(SHARE.format("0.3"), tolerance="100")
         here.ask(amounts, tolerance="2000")
-        assert charged_anew(here, here.ask(SHARE.format("0.4"), tolerance="100", reuse="off"))
+        assert is_charged_again(here, here.ask(SHARE.format("0.4"), tolerance="100", reuse="off"))
         refresh(tmp_path / "keyhole.toml", "sales")
-        assert charged_anew(here, here.ask(SHARE.format("0.5"), tolerance="100"))
+        assert is_charged_again(here, here.ask(SHARE.format("0.5"), tolerance="100"))
         here.ask(amounts.replace("0.3", "0.5"), tolerance="2000")
     with room(tmp_path, edit={"bounds = [0, 100]": "bounds = [0, 90]"}) as here:
-        assert charged_anew(here, here.ask(amounts.replace("0.3", "0.4"), tolerance="2000"))
+        assert is_charged_again(here, here.ask(amounts.replace("0.3", "0.4"), tolerance="2000"))
 
 
 def test_some_groups_are_read_off_all_but_their_total_is_their_own(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ HAVING count(*) > 0.8 * (SELECT count(*) FROM sales WHERE store IN ('west', 'nor
     other.mkdir()
     with room(other) as here:
         here.ask(some, tolerance="200")
-        assert charged_anew(here, here.ask(SHARE.format("0.3"), tolerance="100"))
+        assert is_charged_again(here, here.ask(SHARE.format("0.3"), tolerance="100"))
 
 
 def test_what_an_analyst_with_a_cap_reads_counts_in_full_and_is_never_dear(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_what_an_analyst_with_a_cap_reads_counts_in_full_and_is_never_dear(tmp_p
         first = here.last.charge.epsilon_nano
         assert is_free(here, here.ask(SHARE.format("0.35"), "bob", tolerance="150"))
         assert here.own("bob") == first
-        assert charged_anew(here, here.ask(SHARE.format("0.35"), "bob", tolerance="1000"))
+        assert is_charged_again(here, here.ask(SHARE.format("0.35"), "bob", tolerance="1000"))
         assert here.last.charge.epsilon_nano < first / 2
-        assert charged_anew(here, here.ask(BUSY.format(1000), "bob", tolerance="300"))
+        assert is_charged_again(here, here.ask(BUSY.format(1000), "bob", tolerance="300"))
         assert here.own("bob") < 2 * first
 
 
@@ -180,14 +180,14 @@ def test_a_question_that_fails_leaves_no_noise_and_stays_spent(tmp_path: Path) -
                 here.ask(SHARE.format("0.4"), tolerance="100")
         assert len(here.service.ledger.list_open_reservations()) == 2
         assert _find(here, SHARE.format("0.35"), tolerance="100") is None
-        assert charged_anew(here, here.ask(SHARE.format("0.35"), tolerance="100"))
+        assert is_charged_again(here, here.ask(SHARE.format("0.35"), tolerance="100"))
         # of one that refines it, the commit fails: what was stored is read still, and never refined again
         with pytest.MonkeyPatch.context() as breaking:
             breaking.setattr(Ledger, "commit", fail)
             with hurried(here.service), pytest.raises(KeyholeError, match="KH502"):
                 here.ask(SHARE.format("0.3"), tolerance="20")
         assert is_free(here, here.ask(SHARE.format("0.25"), tolerance="100"))
-        assert charged_anew(here, here.ask(SHARE.format("0.3"), tolerance="19"))
+        assert is_charged_again(here, here.ask(SHARE.format("0.3"), tolerance="19"))
         here.service.ledger.verify_everything()
 
 
