@@ -41,7 +41,7 @@ class BalanceScope(StrEnum):
 
 
 class LedgerError(Exception):
-    """Anything the ledger refuses."""
+    """The base of all errors by which the ledger refuses an operation."""
 
 
 class OverBudget(LedgerError):
@@ -75,18 +75,22 @@ class OverBudget(LedgerError):
 
 
 class LedgerMisuse(LedgerError):
-    """A verb out of order (commit twice, release after commit), or an amount the reservation does not cover."""
+    """The error for a verb out of order (commit twice, release after commit), or an amount that was not reserved."""
 
 
 class PathTaken(LedgerMisuse):
-    """A noise path is no longer in the named state, or another question, open or dead, continues it.
+    """The error for a noise path that is no longer in the named state, or that another question continues.
 
-    Two refinements of one noisy value reveal more than the finer of them, so only one question may continue a path.
+    That question may be open or dead. Two refinements of one noisy value reveal more than the finer of them, so only
+    one question may continue a path.
     """
 
 
 class MonitorNotEnded(LedgerMisuse):
-    """An operation needs a monitor that has ended, but it runs or is paused. The owner must end it first."""
+    """The error for an operation that needs a monitor to have ended, while it runs or is paused.
+
+    The owner must end it first.
+    """
 
     def __init__(self, *, monitor: str, run: str) -> None:
         super().__init__(f"the monitor {monitor} has not ended (its reservation is {run}): end it first")
@@ -104,15 +108,21 @@ class MonitorStopped(LedgerMisuse):
 
 
 class LookAlreadyRecorded(LedgerMisuse):
-    """Another process has recorded this look or a later one. The result of the caller used outdated states."""
+    """The error for a look that another process has recorded, or that is older than a recorded one.
+
+    The caller's result used outdated states.
+    """
 
 
 class WindowClosed(LedgerMisuse):
-    """A window is closed, or an earlier run had begun it. A new draw of its noise would be a second release."""
+    """The error for a window that is closed, or that an earlier run had begun.
+
+    A new draw of its noise would be a second release.
+    """
 
 
 class WindowLost(LedgerMisuse):
-    """The states of windows that have begun are missing, or differ from the digests in the events.
+    """The error for windows whose states are missing, or differ from the digests in the events.
 
     These windows cannot begin again, as a new draw would be a second release. They can be closed.
     """
@@ -131,7 +141,7 @@ class DeclineReason:
 
 
 class NotApproved(LedgerError):
-    """The question's worst case is above the owner's threshold, and the owner has not approved it.
+    """The error for a question whose worst case is above the owner's threshold, without the owner's approval.
 
     `question` is its fingerprint, `needed_nano` its worst case per key, `above_nano` the threshold. `declined` is the
     owner's last decision, if the question was declined.
@@ -146,15 +156,15 @@ class NotApproved(LedgerError):
 
 
 class LedgerUnavailable(LedgerError):
-    """The storage failed, or its content is not an unbroken chain of events that this version can read."""
+    """The error for a storage that failed, or whose content is no unbroken chain of known events."""
 
 
 class StorageFailed(LedgerUnavailable):
-    """The storage failed. Its content is not known to be wrong."""
+    """The error for a storage that failed. Its content may be correct."""
 
 
 class StorageFull(StorageFailed):
-    """The disk of the storage is full."""
+    """The error for a storage whose disk is full."""
 
 
 class LedgerMoved(StorageFailed):
@@ -162,11 +172,11 @@ class LedgerMoved(StorageFailed):
 
 
 class NoLedger(LedgerUnavailable):
-    """There is no ledger at the address, and the caller did not allow making one."""
+    """The error for an address without a ledger, if the caller did not allow making one."""
 
 
 class LedgerBehind(LedgerUnavailable):
-    """The ledger lacks an event that was durable once: it is an older copy, another ledger, or a new one.
+    """The error for a ledger that lacks an event which was durable before: an older copy, another ledger, or a new one.
 
     `known` is the number of that event, `newest` that of the ledger's last one.
     """

@@ -59,7 +59,7 @@ def assume_independent(_columns: frozenset[str]) -> Sequence[Dependency]:
 
 
 def select_table_knowledge(table: str, knowledge: Knowledge) -> TableKnowledge:
-    """Return the dependencies of one table's columns, as a function of the columns."""
+    """Return the known dependencies of one table, as a function of its columns."""
     return assume_independent if knowledge is assume_nothing else partial(knowledge, table)
 
 
@@ -108,11 +108,11 @@ def tie_factors(
     most_cells: int,
     untied: Collection[CellAxis] = (),
 ) -> tuple[list[Factor], dict[CellAxis, Places]] | None:
-    """Return factors and domains in which labels that determine each other share axes. Return None if none do.
+    """Return factors and domains in which labels that determine each other share axes. Return None if no labels do.
 
     `names` are the values at the places of `domains`, with `ANY_OTHER` on open labels with factors that are not zero
     there. The labels `asked` are not maximised away later and keep their axes. The labels `untied` stay as they are. So
-    do labels whose tie would need a factor of more than `most_cells` cells, and larger than before.
+    do labels that could only share an axis in a factor of more than `most_cells` cells that is larger than before.
     """
     present = frozenset(label for factor in factors for label in factor.places).union(asked).difference(untied)
     put, known, found = list(factors), dict(domains), False

@@ -19,10 +19,10 @@ def build_factors(
     *,
     any_other: str | None = None,
 ) -> tuple[list[Factor], dict[CellAxis, Places], dict[CellAxis, tuple[str, ...]]]:
-    """Return the sums and tables as factors, then the places of every label, and the values of every label.
+    """Return the sums and tables as factors, with the places and the values of every label.
 
-    Sums without any asked value are left out. `any_other` adds a place of that name to the tables' open labels, for
-    values that no sum has.
+    Sums without any asked value are left out. `any_other` adds one more place of that name to the tables' open labels,
+    for values that no sum has.
     """
     placing = _ValueNumbers(asked)
     factors = []

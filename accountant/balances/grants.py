@@ -14,8 +14,8 @@ def apply_grants(limits: Limits, grants: Iterable[Grant], *, table: str | None, 
 
     Grants on the table raise each cap; `per_table_nano` is then the cap of that table.
 
-    Without a table (or analyst), grants that are about one alone are left out. Caps that are not set stay unset; none
-    is above `MOST_CAP_NANO`, so that balances can be compared with it.
+    Without a table, grants for a single table are left out. Without an analyst, grants for a single analyst are. Caps
+    that are not set stay unset; none is above `MOST_CAP_NANO`, so that balances can be compared with it.
     """
     of_tables: dict[str | None, int] = dict(limits.own_per_table_nano)
     more = dict.fromkeys(BalanceScope, 0)

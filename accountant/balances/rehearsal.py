@@ -33,9 +33,9 @@ class Rehearsal:
 
     @staticmethod
     def with_empty_balances(tables: frozenset[str], *, knowledge: Knowledge) -> "Rehearsal":
-        """Return a rehearsal that starts from empty balances, as if nothing had ever been charged.
+        """Return a rehearsal whose balances are empty, as if nothing had ever been charged.
 
-        `tables` are the tables that it keeps when it is copied, and `knowledge` has their column dependencies.
+        `tables` are the tables that a copy of it keeps, and `knowledge` has their column dependencies.
         """
         return Rehearsal(Balances(), tables=tables, knowledge=knowledge)
 
@@ -83,7 +83,7 @@ class Rehearsal:
             own: the cost to its analyst (None: all that it reserves).
             fresh: the cost to everybody, if it continues paths (None: all that it reserves).
             leaving: identities of the paths that it stores.
-            reading: the states from which it was answered.
+            reading: the states of paths from which it was answered.
         """
         charge = self.choose_form(charge, limits)
         self.charge_count += 1

@@ -31,7 +31,10 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A table over labels: `array` has its values at the sorted `places` of each label. It is zero elsewhere."""
+    """A table of numbers over labels. `array` has a number for each combination of the labels' sorted `places`.
+
+    All other combinations are zero.
+    """
 
     places: Mapping[CellAxis, Places]
     array: NanoArray
@@ -39,7 +42,7 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """The factors that are left. If `is_exact`, their sum is the largest one; otherwise it is an upper bound."""
+    """The factors that remain. If `is_exact`, their sum is the exact maximum; otherwise it is an upper bound."""
 
     factors: Sequence[Factor]
     is_exact: bool
@@ -135,7 +138,10 @@ def _sum_factors(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) 
 
 
 def add_factor(grid: NanoArray, factor: Factor, axes: Sequence[Places], *, order: Sequence[CellAxis]) -> None:
-    """Add a factor to a grid with the labels `order` at the places `axes`. It is repeated along its missing labels."""
+    """Add a factor to a grid whose labels are `order`, at the places `axes`.
+
+    It is repeated along labels that it lacks.
+    """
     labels = list(factor.places)
     array = factor.array.transpose([labels.index(label) for label in order if label in factor.places])
     array = array.reshape([len(factor.places[label]) if label in factor.places else 1 for label in order])

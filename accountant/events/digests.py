@@ -23,5 +23,8 @@ def encode_domain(values: Domain) -> bytes:
 
 
 def digest_row(cells: Iterable[str | bytes | None]) -> str:
-    """Return the digest of a row outside the log: of its cells in order, with bytes replaced by their own digest."""
+    """Return the digest of a row that is stored outside the log.
+
+    It covers the row's cells in order, with bytes replaced by their own digest.
+    """
     return digest(write_canonical([digest(cell) if isinstance(cell, bytes) else cell for cell in cells]).encode())

@@ -47,9 +47,9 @@ class MonitorWindowBegun:
 
 @dataclass(frozen=True, slots=True)
 class LookOfWindow:
-    """The result of a look in one window.
+    """The result of a look in one window: the SHA-256 of the new state, and the changes of the answer.
 
-    It has the SHA-256 of the new state, the keys that came into the answer, and those that went out.
+    `keys` entered the answer, and `cleared` left it.
     """
 
     window: int

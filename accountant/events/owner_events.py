@@ -23,7 +23,7 @@ MOST_GRANT_NANO = 1000 * MOST_NANO_PER_CHARGE
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The raise of a cap by `amount_nano` above the policy's.
+    """A grant: a cap is raised by `amount_nano` above the policy's.
 
     `table` restricts a cap per predicate to one table (None: all), and names the table of a cap per table. `analyst`
     has the cap if it is an analyst's own. A cap that the policy does not set stays unset.
@@ -108,8 +108,8 @@ class Approved:
 class Declined:
     """The owner's decision against a question that waited for approval.
 
-    Anybody who asks it again waits again: nothing is forbidden by it, so a question may be declined often, and approved
-    later. Until then anybody who asks it is told when and `why`.
+    It forbids nothing: an analyst who asks the question again waits for approval again. So a question may be declined
+    often, and approved later. Until then, every analyst who asks it is told when and `why` it was declined.
     """
 
     declining: str
@@ -133,10 +133,10 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The publication of a file that no budget covers. Balances do not change. The file's disclosure lasts.
+    """The publication of a file that no budget covers. Balances do not change. The file's disclosure is permanent.
 
-    `publication` is a digest of what was published and how, and of the data version. `file` is the file's name and
-    `file_hash` its SHA-256; `statement` says what it gives away, and is shown for ever.
+    `publication` is a digest of the published data, the method and the data version. `file` is the file's name and
+    `file_hash` its SHA-256. `statement` says what the file discloses, and is shown for ever.
     """
 
     publication: str

@@ -38,7 +38,7 @@ class AttemptTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """The stored row of a request: its SHA-256, its current attempt, and what this has reserved and replied."""
+    """The stored row of a request: its SHA-256, its current attempt, and that attempt's reservation and response."""
 
     request: str
     attempt: str

@@ -12,7 +12,7 @@ CACHED_VALUES = 4_000_000
 
 
 class DomainCache:
-    """The recently used key values and their digests, so that a steady workload does not hash or read them again.
+    """The recently used key values and their digests, so that repeated questions do not hash or read them again.
 
     It keeps at most `CACHED_DOMAINS` tuples with `CACHED_VALUES` values in total, or a single longer one.
     """

@@ -65,7 +65,7 @@ def check_database(connection: sa.Connection) -> None:
     """Check that the database is undamaged, and that its tables and triggers are the ledger's.
 
     Raises:
-        LedgerUnavailable: if not. The message contains no stored value.
+        LedgerUnavailable: if the database is damaged, or lacks a table or trigger. The message has no stored value.
     """
     if connection.dialect.name == "sqlite":
         _check_sqlite(connection)

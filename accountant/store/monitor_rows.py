@@ -126,7 +126,7 @@ class MonitorRows:
         return set(self._connection.scalars(sa.select(_alerts.c.key_place).where(here)))
 
     def add_alerts(self, alerts: Iterable[AlertRow]) -> None:
-        """Store alerts, for good."""
+        """Store alerts. They are never deleted."""
         rows = [
             {
                 "run": one.run,
@@ -209,9 +209,11 @@ class MonitorRows:
         return None if after is None else end
 
     def take_lease(self, monitor: str, *, holder: str, seconds: float) -> bool:
-        """Take the lease to look at a monitor for `seconds`, by the database's clock. Return False if another holds it.
+        """Acquire the lease to look at a monitor for `seconds`, by the database's clock.
 
-        A lease that ends later than one taken now was written by a clock that was ahead. It is void.
+        Return False if another holds it.
+
+        A lease that ends later than one acquired now was written by a clock that was ahead. It is void.
         """
         now, length = self._read_clock(), timedelta(seconds=seconds)
         row = self._connection.execute(sa.select(_leases).where(_leases.c.monitor == monitor)).one_or_none()

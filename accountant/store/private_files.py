@@ -11,14 +11,17 @@ OTHERS = 0o077  # what group and everybody else may do
 def make_private_file(path: Path) -> None:
     """Make an empty file that its owner alone may read and write, unless there is one. Raise OSError if that fails.
 
-    SQLite takes an empty file for a new database, and gives what it writes beside it the same mode.
+    SQLite treats an empty file as a new database, and gives the files that it writes beside it the same mode.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ALONE))
 
 
 def is_open_to_others(path: Path) -> bool:
-    """Return True if somebody except its owner may read, write or run a file. Return False if there is no such file."""
+    """Return True if anybody except the file's owner may read, write or run it.
+
+    Return False if there is no such file.
+    """
     try:
         return bool(path.stat().st_mode & OTHERS)
     except OSError:

@@ -43,7 +43,7 @@ class PunctualConnection(psycopg.Connection[tuple[Any, ...]]):
 
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
-        """Connect as psycopg does, on TCP with keep-alives unless the address says otherwise."""
+        """Connect as psycopg does. Use keep-alives on TCP unless the address says otherwise."""
         named = {*connection_strings.conninfo_to_dict(conninfo), *kwargs}
         own: dict[str, Any] = {name: value for name, value in _TCP.items() if name not in named}
         most_s = float(kwargs.get("connect_timeout") or LONGEST_S)

@@ -40,8 +40,8 @@ CONNECT_TIMEOUT_S = 10
 class LedgerStore:
     """An open database that holds one ledger.
 
-    `timeout_ms` limits the wait for a connection, the wait of a writer for other writers, and then each wait for a
-    server's answer. `held` is the file of an SQLite ledger.
+    `timeout_ms` limits three waits: for a connection, of a writer for other writers, and for each answer of the server.
+    `held` is the file of an SQLite ledger.
     """
 
     def __init__(self, engine: sa.Engine, *, timeout_ms: int, held: HeldFile | None = None) -> None:
@@ -90,7 +90,7 @@ class LedgerStore:
 
     @contextmanager
     def begin_write(self, deadline: Deadline) -> Iterator[Transaction]:
-        """Open one serialised transaction; durable when the block ends, undone when it raises.
+        """Open one serialised transaction. It is durable when the block ends, and undone if the block raises.
 
         Raise `LedgerUnavailable` by the deadline if it cannot begin. Raise it later if it is unknown whether the
         transaction became durable: the server did not answer the COMMIT, or the file is no longer at its path.

@@ -23,8 +23,8 @@ _waiting = sa.Table(
 class WaitingQuestion:
     """A question that was refused until the owner approves it.
 
-    `question` is its fingerprint, `needed_nano` the loss of a group, in billionths of an epsilon. Text and guarantee
-    are kept as far as the policy allows.
+    `question` is its fingerprint, `needed_nano` the worst-case loss of a group in 1e-9 epsilon. Text and guarantee are
+    kept as far as the policy allows.
     """
 
     question: str
@@ -43,7 +43,7 @@ class WaitingQuestions:
         self._connection = connection
 
     def store_question(self, one: WaitingQuestion) -> None:
-        """Store a question, or replace its row. Delete the oldest ones of an analyst with too many."""
+        """Store a question, or replace its row. Delete an analyst's oldest questions if there are too many."""
         mine = _waiting.c.analyst == one.analyst
         self._connection.execute(_waiting.delete().where(mine, _waiting.c.question == one.question))
         row = {

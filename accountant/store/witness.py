@@ -33,10 +33,11 @@ NOTHING = Mark(0, GENESIS)
 
 
 class Witness:
-    """The file at `path`: two lines of fixed length. Writing overwrites the older line in place.
+    """The record of the last durable event, in the file at `path`: two lines of fixed length.
 
-    A reader always finds one whole line. A written mark survives its process, but it is not flushed. After a power cut
-    the mark may be as old as the oldest write that was not yet on the disk. By default that is half a minute on Linux.
+    Writing overwrites the older line in place, so a reader always finds one whole line. A written mark survives its
+    process, but is not flushed. After a power cut the mark may be as old as the oldest write that was not yet on the
+    disk. By default that is half a minute on Linux.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +62,7 @@ class Witness:
     def record_event(self, mark: Mark) -> bool:
         """Record a durable event, unless a later one is recorded. Return False if the file cannot be written.
 
-        If another process is writing, its mark is kept: a lag of one event costs less than waiting.
+        If another process is writing, only its mark is recorded: being one event late is better than waiting.
         """
         try:
             self._make_file(NOTHING)

@@ -15,7 +15,10 @@ RELEASED = "released"
 
 
 def find_ending(transaction: Transaction, reservation: str | None) -> str | None:
-    """Return how a reservation ended; None if it is open, or never was. An owner's settlement spends its worst case."""
+    """Return how a reservation ended. Return None if it is open, or never existed.
+
+    An owner's settlement spends its worst case.
+    """
     if reservation is None:
         return None
     for event in parse_events(transaction, transaction.read_events_of_reservations([reservation])):

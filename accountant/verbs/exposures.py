@@ -13,7 +13,7 @@ from accountant.store.transaction import Transaction
 
 
 class Exposures:
-    """The relations that the owner has exposed, by their names in their source."""
+    """The relations that the owner has exposed, by the source's names for them."""
 
     def __init__(self, journal: Journal, *, clock: Callable[[], datetime]) -> None:
         self._journal = journal

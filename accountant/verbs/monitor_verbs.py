@@ -73,7 +73,7 @@ class Monitors:
         """Reserve all windows of a horizon at their worst case, and begin a run. It stays open until it is ended.
 
         Windows that an earlier run of this fingerprint had begun are in `excluded_windows`: they never begin again. If
-        `is_restarted`, there are none: this run draws its own noise for them, and its charge covers that. Raise
+        `is_restarted`, no window is excluded: this run draws its own noise for all, and its charge covers that. Raise
         `MonitorNotEnded` if the monitor runs or is paused. Raise `OverBudget`, `NotApproved`, `LedgerMisuse` as
         `Ledger.reserve` does. In all these cases nothing is written.
         """
@@ -117,12 +117,10 @@ class Monitors:
             return tuple(balances.monitors.make_run(account) for account in balances.monitors.runs.values())
 
     def take_leases(self, monitors: Collection[str], *, holder: str, seconds: float) -> frozenset[str]:
-        """Take leases, and return the monitors at which this holder looks for the next `seconds`.
+        """Acquire leases, and return the monitors at which this holder may look for the next `seconds`.
 
-        A holder can take its own lease again.
-
-        The time is the database's, so all processes share it. Leases only avoid double work: without one,
-        `record_look` still refuses a look that another process has recorded.
+        A holder can renew its own lease. The time is the database's, so all processes share it. Leases only avoid
+        double work: without one, `record_look` still refuses a look that another process has recorded.
         """
         with self._journal.begin_write() as (transaction, _):
             rows = transaction.monitors
@@ -135,11 +133,11 @@ class Monitors:
                 transaction.monitors.release_lease(one, holder=holder)
 
     def begin_window(self, run: str, window: int, body: bytes) -> WindowState:
-        """Store a window's drawn state, durably; only then may data be read for it.
+        """Store a window's drawn state durably. Data may be read for the window only after this.
 
         If the window has begun already, return its stored state and ignore `body`. Raise `WindowClosed` if it is closed
-        or in `MonitorRun.excluded_windows`, `WindowLost` if it has begun and its state is gone, `MonitorStopped` if the
-        monitor is paused or ended. Nothing is written then.
+        or in `MonitorRun.excluded_windows`, `WindowLost` if it has begun and its state is missing, `MonitorStopped` if
+        the monitor is paused or ended. Nothing is written then.
         """
         drawn = StateRow.draw_salt(run, window, 0, body)
         with self._journal.begin_write() as (transaction, balances):
@@ -154,7 +152,8 @@ class Monitors:
     def list_open_windows(self, run: str) -> tuple[WindowState, ...]:
         """Return the windows that have begun and are not closed, in order, with their states.
 
-        Raise `WindowLost`, with their numbers, if states are gone or differ from their digests. Close these windows.
+        Raise `WindowLost`, with their numbers, if states are missing or differ from their digests. The caller should
+        close these windows.
         """
         with self._journal.begin_read() as (transaction, balances):
             account = balances.monitors.find_run(run)
@@ -224,8 +223,8 @@ class Monitors:
         """Close a window: no look is made in it again, and its state is deleted. This works for a lost state too.
 
         `losses` has the cost to each key, in 1e-9 epsilon, in the C order of the charge's cells without the window's
-        column. None means all that was reserved, as is always counted if windows share rows or cells. The rest is
-        given back. On the balances of cells this happens at once if they separate windows, otherwise at the monitor's
+        column. None means the whole reserved amount, which always counts if windows share rows or cells. The rest is
+        refunded. On the balances of cells this happens at once if they separate windows, otherwise at the monitor's
         end. On the balances of units and tables it happens at the end.
 
         Raise `WindowClosed` if the window is closed or has not begun, `MonitorStopped` if the monitor has ended,

@@ -13,7 +13,7 @@ KINDS = "kind IN ('Reserved', 'Committed', 'Released')"
 
 
 def upgrade() -> None:
-    """Let events be of any kind (their readers refuse unknown ones), and create the new tables."""
+    """Allow events of any kind in the table, and create the new tables. Readers refuse kinds that they do not know."""
     if op.get_bind().dialect.name == "sqlite":
         _any_kind_in_sqlite()
     else:
