@@ -33,10 +33,10 @@ class Contribution:
     scenarios: tuple[tuple[int, ...], ...]
 
     def compute_probability(self, rate: Callable[[int, int], float]) -> float:
-        """Return the functional's error probability, given `rate(functional, distance)`.
+        """Return the functional's error probability. `rate(functional, distance)` is the error rate of its test.
 
         A sum of two tails is convex in the true value while both are at most one half, so its extremes suffice. If one
-        is larger, the sides are bounded separately.
+        tail is larger, the two sides are bounded separately.
         """
         chances: list[list[float]] = [
             [rate(self.functional, distance) for distance in scenario] for scenario in self.scenarios

@@ -54,7 +54,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The loss that is minimised, and its contract.
+    """The loss to minimise, and the contract to keep.
 
     `formulas` are those with literals. Each may use the whole of both rates. `used_functionals` lists their
     functionals. `exposures` are the parts by which one unit changes these functionals at once, in the order of
@@ -78,7 +78,10 @@ class Objective:
 
     @property
     def has_closed_form(self) -> bool:
-        """Return True if the shares of least loss have a closed form, as far as it shows without the constraints."""
+        """The parts of the two error rates, false negative and false positive, that each functional's test may use.
+
+        The constraints decide if they really have.
+        """
         return self.is_plain_sum and not self.is_tied and len(self.formulas) == 1 and is_read_once(self.formulas[0])
 
 
@@ -144,9 +147,8 @@ def apportion_by_clauses(
 def apportion_by_trees(objective: Objective) -> Shares:
     """Return shares of least loss under the tree bounds of all formulas.
 
-    Each violated sum of leaves becomes a constraint, until every tree's bound holds.
-
-    Programmes are solved roughly while constraints are still being found, and accurately at the end.
+    Each violated sum of leaves becomes a constraint, until every tree's bound holds. The optimisation is rough while
+    constraints are still being found, and accurate at the end.
     """
     if objective.has_closed_form:
         return _apportion_read_once_formula(objective)

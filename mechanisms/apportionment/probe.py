@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 
 def split_by_probe(*, bound: float, weights: Sequence[float]) -> tuple[float, ...]:
-    """Return `bound * w_i / sum_j o_j w_j` for each occurrence of a sub-query, re-run with fresh noise every time.
+    """Return the published split, `bound * w_i / sum_j o_j w_j` for each occurrence of a sub-query.
 
-    Guarantee: by the union bound the error rate is at most `bound`; among such splits the sum over occurrences of
-    `w_i ln(1 / (2 share_i))` is least.
+    Every occurrence has fresh noise.
+
+    Guarantee: by the union bound the error rate is at most `bound`; among such splits the sum over occurrences of `w_i
+    ln(1 / (2 share_i))` is least.
 
     Parameters:
         bound: the rate to split.

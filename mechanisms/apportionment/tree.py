@@ -29,7 +29,7 @@ def is_read_once(formula: Formula) -> bool:
 
 
 def share_in_closed_form(formula: Formula, *, bound: float, weights: Sequence[float], is_fnr: bool) -> dict[int, float]:
-    """Return each functional's share.
+    """Return each functional's share, split from the root of the formula downward.
 
     A node that splits gives its children shares in proportion to the weights below them.
 
@@ -96,7 +96,7 @@ def bound_tree(formula: Formula, rate: Callable[[Cut], float], *, is_fnr: bool) 
     adding = AllOf if is_fnr else AnyOf
 
     def bound(node: Formula) -> tuple[float, tuple[int, ...]]:
-        """Return the node's rate, and the functional of each leaf that attains it."""
+        """Return the bound of one node, and the functional of each leaf that attains it."""
         if isinstance(node, Cut):
             return rate(node), (node.functional,)
         children = [bound(child) for child in node.children]
@@ -114,8 +114,8 @@ class SharesTree(NamedTuple):
     """A formula in the form that `bound_shares` reads. A node takes the sum or the maximum of its children's bounds.
 
     `is_sum` if it takes the sum. If all children are literals, `leaves` are their functionals. Otherwise `nodes` has
-    every child, a literal as a node of one leaf. `depends_on_shares` if the shares may decide which leaves attain the
-    bound.
+    every child, and a literal is a node of one leaf. `depends_on_shares` if the shares may decide which leaves attain
+    the bound.
     """
 
     is_sum: bool
@@ -139,7 +139,7 @@ def build_shares_tree(formula: Formula, *, is_fnr: bool) -> SharesTree:
 
 
 def bound_shares(tree: SharesTree, shares: Sequence[float]) -> tuple[float, tuple[int, ...]]:
-    """Bound the formula's error rate as `bound_tree` does, with each functional's share as its literals' error rate.
+    """Bound the formula's error rate as `bound_tree` does. The error rate of each literal is its functional's share.
 
     Return the bound and the functionals of the leaves that attain it, in order. This is faster than `bound_tree`, since
     apportionment asks for one formula hundreds of times.

@@ -34,7 +34,7 @@ _MOST_ATTEMPTS = 40  # shrinking converges in a few; beyond, an interval is narr
 
 @dataclass(frozen=True, slots=True)
 class OneShotKind:
-    """A kind of test: its loss for a pair of shares, and its calibration.
+    """A kind of one-shot test: functions for its loss, calibration and error probabilities.
 
     `loss(f, fnr, fpr)` returns epsilon and its slopes. `calibrate(f, fnr, fpr)` returns the test or raises
     `Unachievable`. `is_tied` if only the smaller share counts. `decides_several` if the mechanism decides several
@@ -102,8 +102,8 @@ class _Promises:
 def check_task(task: DecisionTask, *, decides_several: bool = False) -> None:
     """Raise `Unachievable` or ValueError for a task that cannot be calibrated.
 
-    Rates outside (0, 1), or with a sum of one or more, are `Unachievable`. So are predicates, unless `decides_several`.
-    A malformed task is a ValueError.
+    Rates outside (0, 1), or whose sum is one or more, are `Unachievable`. So are predicates, unless the mechanism
+    `decides_several` formulas. A malformed task is a ValueError.
     """
     if task.predicates and not decides_several:
         raise Unachievable(SEVERAL_REFUSED, instead=_DECIDES_SEVERAL)
@@ -150,7 +150,7 @@ def make_idle_test(task: DecisionTask) -> FunctionalTest:
 
 
 def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Calibration:
-    """Calibrate one test per functional so that the question's contract holds, for the least joint loss.
+    """Calibrate one test per functional, with the least joint loss for which the question's contract holds.
 
     Guarantee: `fnr` and `fpr` of the result are upper bounds for each of the task's formulas, under any dependence
     between the functionals, computed from the tests' exact laws, and at most the task's.
@@ -231,7 +231,7 @@ def _divide_rates(rate: float, whole: float) -> float:
 
 
 def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares: Shares) -> Calibration:
-    """Calibrate one test for each functional from given shares. Shares shrink where the contract needs it.
+    """Calibrate one test for each functional from given shares. A share is reduced if the contract needs it.
 
     Guarantee: that of `meet_contract`.
 
@@ -254,7 +254,7 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
 
 
 def list_mentioned_functionals(task: DecisionTask) -> tuple[int, ...]:
-    """Return the functionals that some formula mentions, in their order."""
+    """Return the functionals that some formula mentions, in ascending order."""
     return tuple(sorted({cut.functional for cut in task.list_literals()}))
 
 

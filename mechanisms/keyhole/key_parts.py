@@ -18,7 +18,7 @@ def cut_keys_into_parts(keys: int) -> list[slice]:
 
 
 def decide_in_parts(decide: Callable[[slice], _Result], keys: int, *, noise: Noise) -> Iterator[tuple[slice, _Result]]:
-    """Yield each part with the result of `decide`, in order. `decide` draws from `noise`.
+    """Yield each part of the keys with the result of `decide`, in order. `decide` draws from `noise`.
 
     Raises:
         Exception: the first exception of `decide`, in the order of parts.

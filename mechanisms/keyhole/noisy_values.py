@@ -28,8 +28,8 @@ _ALL = slice(None)
 class ChosenKeys:
     """The keys that take a look.
 
-    `where` has their numbers and `mask` is None, or `where` covers all keys and `mask` selects among them. Draws and
-    results have `size` entries, one for each key of `where`.
+    Without a `mask`, `where` has the keys' numbers. With a `mask`, `where` covers all keys and `mask` selects among
+    them. Draws and results have `size` entries, one for each key of `where`.
     """
 
     where: Integers | slice
@@ -45,7 +45,7 @@ class ChosenKeys:
         return ChosenKeys(np.flatnonzero(chosen), None, count)
 
     def write_verdicts(self, verdicts: Verdicts, found: Verdicts) -> None:
-        """Write the found verdicts for the chosen keys that have none yet."""
+        """Store `found` for the chosen keys that have no verdict yet."""
         if self.mask is None:
             before = verdicts[self.where]
             verdicts[self.where] = np.where(before == 0, found, before)
@@ -54,9 +54,10 @@ class ChosenKeys:
 
 
 class NoisyValues:
-    """The noisy values in one run: the values of a path, and further ones that the run reveals.
+    """The noisy values of one functional in a run: those of its stored path, and further ones that the run reveals.
 
-    Guarantee: what is kept of a key, and counted as taken or reached, is what was revealed to it and nothing finer.
+    Guarantee: the values that are kept for a key, and counted as revealed, are exactly those that were revealed for it,
+    and nothing finer.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class NoisyValues:
             self._noisy[: len(before)] = path.values
 
     def choose_keys(self, keys: Booleans) -> ChosenKeys:
-        """Return the keys of a mask, to take a look."""
+        """Return the keys of a mask, which then take a look."""
         return ChosenKeys.from_mask(keys, allows_mask=self._fresh)
 
     def is_known(self, look: int) -> Booleans:
@@ -92,7 +93,7 @@ class NoisyValues:
     def reveal_look(self, look: int, keys: ChosenKeys, *, noise: Noise) -> None:
         """Reveal the look's value for keys that have taken all earlier looks.
 
-        Unless the value is known, all coarser values count as revealed with it.
+        Unless the value was known before, all coarser values count as revealed together with it.
         """
         if self._fresh:
             self._reveal_next_level(look, keys, noise)
@@ -108,9 +109,10 @@ class NoisyValues:
                 self._reveal_next_level(level, ChosenKeys(here, None, here.size), noise)
 
     def compute_distances(self, cut: Cut, look: int, keys: ChosenKeys) -> tuple[Integers, int]:
-        """Return the literal's noisy values and an offset. The distance is the value minus the offset.
+        """Return the noisy values for a literal and an offset.
 
-        The keys must know the look's value. Both results are in blocks if the noise is on block indices.
+        The distance to the threshold is the value minus the offset. The keys must know the look's value. Both results
+        are in blocks if the noise is on block indices.
         """
         noisy = self._noisy[self._find_kept_row(self._rows[look]), keys.where]
         if self.test.block > 1:
@@ -125,7 +127,7 @@ class NoisyValues:
         return lost
 
     def compute_fresh_loss(self) -> Epsilons:
-        """Return for each key the epsilon of the values that this run revealed first, rounded up."""
+        """Return for each key the epsilon of the values that this run was the first to reveal, rounded up."""
         lost: Epsilons = _tabulate_losses(self.rates, scale=self._scale)[self._before, self.reached]
         return lost
 

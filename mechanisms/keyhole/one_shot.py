@@ -34,7 +34,7 @@ class Keyhole:
         return meet_contract(self.name, task, self.make_kind(task))
 
     def make_kind(self, task: DecisionTask) -> OneShotKind:
-        """Return the kind of test for the task's functionals."""
+        """Return the kind of one-shot test that this mechanism uses for the task's functionals."""
         near = list_task_tolerances(task)
         alone = find_single_thresholds(task)
 
@@ -103,9 +103,10 @@ def find_single_thresholds(task: DecisionTask) -> frozenset[int]:
 
 
 def list_cheaper_block_prices(calibration: Calibration) -> dict[int, float]:
-    """Return for each functional the epsilon of a test in blocks, if that is less than the epsilon of its shared value.
+    """Return for each functional the epsilon of a test in blocks, if that is cheaper than its shared value.
 
-    A block test serves one threshold, so functionals with several thresholds cannot use it. EXPLAIN prints the gap.
+    A block test serves one threshold, so functionals with several thresholds cannot use it. EXPLAIN prints the
+    difference.
     """
     gaps: dict[int, float] = {}
     for functional, test in enumerate(calibration.tests):

@@ -4,7 +4,7 @@ import math
 
 
 def compute_mass(rate: float, value: int) -> float:
-    """Return `P(K = value)` for noise of a rate.
+    """Return the probability that noise of a rate has a value: `P(K = value)`.
 
     >>> round(compute_mass(0.5, 0), 4), round(compute_mass(0.5, 3) / compute_mass(0.5, 4), 4) == round(math.exp(0.5), 4)
     (0.2449, True)
@@ -14,7 +14,7 @@ def compute_mass(rate: float, value: int) -> float:
 
 
 def compute_upper_tail(rate: float, value: int) -> float:
-    """Return `P(K >= value)`, to a relative 1e-14 even if it is tiny.
+    """Return the probability that noise is at least a value, `P(K >= value)`, to a relative 1e-14 even if it is tiny.
 
     >>> round(compute_upper_tail(0.5, 1), 4), f"{compute_upper_tail(0.5, 1000):.3g}"
     (0.3775, '4.43e-218')
@@ -25,5 +25,5 @@ def compute_upper_tail(rate: float, value: int) -> float:
 
 
 def compute_lower_tail(rate: float, value: int) -> float:
-    """Return `P(K <= value)`. The distribution is symmetric."""
+    """Return the probability that noise is at most a value, `P(K <= value)`. The distribution is symmetric."""
     return compute_upper_tail(rate, -value)

@@ -28,9 +28,9 @@ from mechanisms.protocol import Noise
 
 
 def draw_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Integers:
-    """Draw noises `K_1 .. K_m` for `size` values, to be revealed in this order.
+    """Draw noises `K_1 .. K_m` for each of `size` values, to be revealed in this order.
 
-    Each is discrete Laplace noise of its own rate.
+    `K_i` is discrete Laplace noise of rate `rates[i - 1]`.
 
     Guarantee: revealing `S + K_1 .. S + K_j`, with `j` chosen from what was revealed before, is `rates[j - 1] *
     sensitivity`-private; the joint law is exact given uniform bytes.
@@ -57,12 +57,12 @@ def draw_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Integer
 def refine_noise(value: Integers, *, coarse: Fraction, fine: Fraction, noise: Noise) -> Integers:
     """Draw the noise of rate `fine` given that the noise of rate `coarse` was `value`.
 
-    Guarantee: exactly the conditional law of `draw_chain`, so stored noise may be refined any number of times, to
-    rates chosen from what was revealed before, and the total loss is the last level's.
+    Guarantee: exactly the conditional law of `draw_chain`, so stored noise may be refined any number of times, to rates
+    chosen from what was revealed before, and the total loss is the last level's.
 
-    By symmetry `value >= 0`. With independent geometric `below` of rate `coarse + fine` and `kept` of rate `fine -
-    coarse` the finer noise is `kept - below` where that is less than `value`; else it is `value` or, by a coin, above
-    it by one more geometric. No draw is rejected; how many are made depends on noise alone.
+    By symmetry `value >= 0`. Let `below` and `kept` be independent geometric draws of rates `coarse + fine` and `fine -
+    coarse`. The finer noise is `kept - below` if that is less than `value`. Otherwise a coin decides if it is `value`,
+    or above it by one more geometric draw. No draw is rejected, and the number of draws depends on noise alone.
 
     Parameters:
         value: int64, any shape; noise, not noisy values.

@@ -20,10 +20,10 @@ _ROUNDING = 3e-8  # what wraps around, and the rounding of floats that the tilt 
 
 
 def find_greatest_excess(cells: int, share: float) -> float:
-    """Return a bound on the root of the mean square of Laplace noises of rate 1, exceeded with a share at most.
+    """Return a bound on the root of the mean square of several Laplace noises of rate 1.
 
-    It is the least of three bounds: that of the largest noise, Chebyshev's for the mean of the squares, and the
-    distribution of their sum.
+    The noises exceed it with probability at most `share`. It is the least of three bounds, from the largest noise,
+    from Chebyshev's inequality for the mean of the squares, and from the distribution of their sum.
 
     >>> round(find_greatest_excess(1, 0.05), 2), round(find_greatest_excess(50, 0.05), 2)
     (3.0, 1.78)
@@ -38,9 +38,10 @@ def find_greatest_excess(cells: int, share: float) -> float:
 
 @lru_cache(maxsize=32)
 def find_greatest_shortfall(share: float) -> float:
-    """Return a bound on a sum of Laplace noises of rate 1 whose squared weights add up to 1.
+    """Return a bound on a weighted sum of Laplace noises of rate 1. The squares of the weights add up to 1.
 
-    It is Markov's inequality at the best exponent for one noise alone, which is the widest of such sums.
+    The sum exceeds it with probability at most `share`. The bound is Markov's inequality for a single noise, at the
+    best exponent. No other such sum has larger tails.
 
     >>> round(find_greatest_shortfall(0.05), 2)
     5.01

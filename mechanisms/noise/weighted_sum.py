@@ -10,7 +10,7 @@ from mechanisms.noise import discrete_laplace
 
 
 def compute_upper_tail(rate: float, value: int, *, times: int, beside: float) -> float:
-    """Return `P(K + times * L >= value)`, where K has the rate `rate` and L `beside`.
+    """Return `P(K + times * L >= value)`, where the noise K has the rate `rate` and the noise L has the rate `beside`.
 
     Both noises are symmetric, so the sign of `times` does not matter. With `times` 0 it is the tail of K.
 
@@ -33,7 +33,7 @@ def compute_upper_tail(rate: float, value: int, *, times: int, beside: float) ->
 
 
 def compute_lower_tail(rate: float, value: int, *, times: int, beside: float) -> float:
-    """Return `P(K + times * L <= value)`. The distribution is symmetric."""
+    """Return `P(K + times * L <= value)`, for noises as in `compute_upper_tail`. The distribution is symmetric."""
     return compute_upper_tail(rate, -value, times=times, beside=beside)
 
 

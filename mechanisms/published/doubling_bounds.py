@@ -25,7 +25,7 @@ from mechanisms.published.sparse_vector import run_sparse_vector
 
 
 def list_doubling_candidates(least: int, *, greatest: int) -> tuple[int, ...]:
-    """Return `least` doubled again and again, and `greatest` as the last candidate.
+    """Return `least` and its doublings below `greatest`, then `greatest` as the last candidate.
 
     Raises:
         ValueError: not `1 <= least <= greatest`.
@@ -44,7 +44,7 @@ def list_doubling_candidates(least: int, *, greatest: int) -> tuple[int, ...]:
 def find_first_covering_candidate(within: Integers, *, wanted: int, epsilon: Fraction, noise: Noise) -> Integers:
     """Run independent scans in parallel. Return the index of the released candidate for each row.
 
-    Guarantee: each row's is `epsilon`-private under adding or removing one unit (docs/proofs/private_bounds.md).
+    Guarantee: each row's index is `epsilon`-private under adding or removing one unit (docs/proofs/private_bounds.md).
 
     Parameters:
         within: the number of units within each candidate, int64 of shape (scans, candidates), within +-2**60.

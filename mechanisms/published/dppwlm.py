@@ -93,12 +93,15 @@ class Dppwlm(_Parameters):
     summary = "MIDE's progressive test with data-dependent levels: error rates aimed at, not guaranteed"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Calibrate PPWLM's schedule as the plan of every functional. Raise `Unachievable` if none exists."""
+        """Calibrate PPWLM's schedule of looks for every functional. Raise `Unachievable` if none exists."""
         planned = calibrate_ppwlm(self.name, task, looks=self.looks, first_epsilon=self.first_epsilon)
         return replace(planned, fnr=None, fpr=None, notes=(*planned.notes, NOTE))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
+        """Decide every key look by look. Each level is chosen after the look before it.
+
+        The loss per key is that of the levels that its functionals reached.
+        """
         shares = [test.fnr for test in calibration.tests]
         return _decide_by_next_steps(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)
 
@@ -115,10 +118,7 @@ class DppwlmBounded(_Parameters):
     summary = "MIDE's data-dependent levels on shares reduced until both error rates hold under any choice"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Calibrate a plan per functional and the bound of its worst rule.
-
-        Raise `Unachievable` if none exists, also for no tolerance.
-        """
+        """Calibrate a plan for each functional, with a bound on its worst rule. Raise `Unachievable` if none exists."""
 
         def calibrate(functional: int, tolerance: int, share: float) -> FunctionalTest:
             try:
@@ -142,7 +142,10 @@ class DppwlmBounded(_Parameters):
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
+        """Decide every key look by look. Each level is chosen after the look before it.
+
+        The loss per key is that of the levels that its functionals reached.
+        """
         task = calibration.task
         shares = [0.0] * len(calibration.tests)
         for functional in {cut.functional for cut in list_literals(task.formula)}:
@@ -200,7 +203,9 @@ def _calibrate_bounded_test(
 
 
 def bound_worst_rates(test: FunctionalTest, *, share: float, fine_steps: int) -> tuple[float, float]:
-    """Bound a literal's error rates under any rule: missed from distance 1 on, wrong up to `-tolerance`.
+    """Bound a literal's error rates under any rule of choosing levels.
+
+    A miss is bounded from distance 1 on, and a wrong key up to distance `-tolerance`.
 
     Parameters:
         test: a plan and its last level.
@@ -240,9 +245,9 @@ def _decide_by_next_steps(
 
 @dataclass(slots=True)
 class NextStep:
-    """The rule of one functional, with its remaining plan and the number of keys that stopped at each loss.
+    """The rule that chooses one functional's next level, with its remaining plan.
 
-    Its looks divide `share`, or the test's own share if that is None.
+    It counts the keys that stopped at each loss. Its looks divide `share`, or the test's own share if that is None.
     """
 
     test: FunctionalTest

@@ -23,9 +23,9 @@ Values = npt.NDArray[np.float64]
 
 
 def expect_undecided(distances: Values, *, shift: float, previous_rate: float, next_rate: float) -> float:
-    """Return the expected number of keys whose next noisy value lies within `shift` of the threshold.
+    """Return the expected number of keys whose next noisy value is less than `shift` away from the threshold.
 
-    Parameters as below.
+    Parameters as for `compute_undecided_chances`.
     """
     chances = compute_undecided_chances(distances, shift=shift, previous_rate=previous_rate, next_rate=next_rate)
     return float(chances.sum())

@@ -78,14 +78,15 @@ class MimProgressive:
         return _calibrate_looks(self.name, task, looks=lambda _: 2, knowledge=_find_knowledge(task, self._knowledge))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Look by look; the loss per key is that of the levels its functionals reached."""
+        """Decide every key look by look. The loss per key is that of the levels that its functionals reached."""
         return _decide_by_plan(calibration, aggregates, noise)
 
 
 class Mim:
     """MiM with its selection model: one or two looks for each functional. Both error rates are bounded for every key.
 
-    The choice uses only public knowledge, so it costs nothing. A functional without public knowledge has two looks.
+    The choice uses only public knowledge, so it adds no privacy loss. A functional without public knowledge has two
+    looks.
     """
 
     name = "mim"
@@ -109,7 +110,7 @@ class Mim:
         return _calibrate_looks(self.name, task, looks=lambda f: chosen.get(f, 2), knowledge=knowledge)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Look by look; the loss per key is that of the levels its functionals reached."""
+        """Decide every key look by look. The loss per key is that of the levels that its functionals reached."""
         return _decide_by_plan(calibration, aggregates, noise)
 
 
@@ -120,7 +121,7 @@ def _find_knowledge(task: DecisionTask, otherwise: Mapping[int, Knowledge]) -> M
 
 
 def choose_looks(knowledge: Knowledge, *, shift: float, share: float) -> int:
-    """Return 1 or 2, the number of looks with fewer expected false positives at the epsilon of two looks.
+    """Return 1 or 2: the number of looks with fewer expected false positives, at the epsilon that two looks cost.
 
     Parameters:
         shift: `u` of the last look, integer units, > 0.
@@ -134,15 +135,15 @@ def choose_looks(knowledge: Knowledge, *, shift: float, share: float) -> int:
 
 
 def expect_false_positives_of_one_look(knowledge: Knowledge, *, rate: float, share: float) -> float:
-    """Return equation 4, `(h_1 + h_2) P(noise > c - u - x_2)`, in which all failing keys count as near."""
+    """Return the expected number of false positives after one look, by equation 4. All failing keys count as near."""
     shift = -math.log(2.0 * share) / rate
     return (knowledge.far_keys + knowledge.near_keys) * _compute_upper_tail(knowledge.near_distance - shift, rate)
 
 
 def expect_false_positives_of_two_looks(knowledge: Knowledge, *, first_rate: float, rate: float, share: float) -> float:
-    """Return equations 5 and 6, for the far keys that survive the first look and all near keys.
+    """Return the expected number of false positives after two looks, by equations 5 and 6.
 
-    All of them count as near at the second look.
+    At the second look all of them are taken to be near.
     """
     first_shift, shift = -math.log(share) / first_rate, -math.log(share) / rate
     survivors = knowledge.far_keys * _compute_upper_tail(knowledge.far_distance - first_shift, first_rate)

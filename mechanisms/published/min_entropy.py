@@ -43,7 +43,7 @@ class Bracket:
 
 
 def compute_entropy(posterior: Values) -> float:
-    """Return `-sum p ln p`, in which `p = 0` adds nothing."""
+    """Return the entropy `-sum p ln p` of a distribution. A probability of 0 adds nothing."""
     positive = posterior[posterior > 0.0]
     return float(-np.sum(positive * np.log(positive)))
 
@@ -66,8 +66,8 @@ def bound_posteriors(epsilons: Sequence[float], *, priors: Sequence[float] | Non
 def minimise_entropy(epsilons: Sequence[float]) -> Values:
     """Return the posterior of least entropy within the box, for uniform priors: MIDE's algorithm 5, corrected.
 
-    Guarantee: exact. The intervals are nested, so at some least point the widest key is at a bound, or all others are
-    together at their lower or at their upper bounds; the two options of each step are these.
+    Guarantee: exact. The intervals are nested. So at some minimum the widest key is at a bound, or all other keys are
+    at their lower bounds, or all at their upper bounds. Each step tries these options.
 
     Parameters:
         epsilons: the loss of each key, >= 0; at most `MOST_KEYS`, for the recursion is exponential in them.
@@ -98,11 +98,11 @@ def _minimise_recursively(low: Values, room: Values, slack: float) -> Values:
 
 
 def compute_min_entropy_by_level(losses: Sequence[float], counts: Sequence[int]) -> float:
-    """Return gamma of the box for keys with few distinct losses and uniform priors, in polynomial time.
+    """Return gamma, the least entropy within the box, for keys with few distinct losses and uniform priors.
 
-    Guarantee: exact (to rounding). Keys of one level are alike, so a vertex is a count per level and one fractional
-    key, and the narrower levels are all at their lower or all at their upper bounds: only the counts of wider levels
-    are enumerated.
+    Guarantee: exact (to rounding). Keys of one level are interchangeable. So a vertex is a count per level and one
+    fractional key. The narrower levels are all at their lower or all at their upper bounds, so only the counts of
+    wider levels are enumerated.
 
     Parameters:
         losses: distinct, >= 0.
@@ -154,10 +154,11 @@ def _find_least_entropy_with_fraction(
 
 
 def compute_min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
-    """Return gamma of the box for keys in few classes of equal loss and prior, in polynomial time.
+    """Return gamma, the least entropy within the box, for keys in few classes of equal loss and prior.
 
-    Guarantee: exact (to rounding). With different priors the intervals are not nested, so algorithm 5 does not apply; a
-    vertex still is a count per class and one fractional key, and the counts of all classes but its own are enumerated.
+    Guarantee: exact (to rounding). With different priors the intervals are not nested, so algorithm 5 does not apply.
+    A vertex is still a count per class and one fractional key. The counts of all classes except that key's are
+    enumerated.
 
     Parameters:
         losses: per class, >= 0.
@@ -183,10 +184,12 @@ def compute_min_entropy_by_class(losses: Sequence[float], priors: Sequence[float
 
 
 def compute_true_min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
-    """Return gamma of the true posterior set exactly. The parameters are those of `compute_min_entropy_by_class`.
+    """Return gamma, the least entropy, over the exact set of possible posteriors.
 
-    Guarantee: exact (to rounding): entropy is concave, so a least point has every weight at `q exp(-eps)` or `q
-    exp(eps)`, and keys of one class are alike: how many of each are raised is enumerated.
+    The parameters are those of `compute_min_entropy_by_class`.
+
+    Guarantee: exact (to rounding): Entropy is concave, so at a minimum every weight is `q exp(-eps)` or `q exp(eps)`.
+    Keys of one class are interchangeable, so only the number of raised keys in each class is enumerated.
     """
     loss, prior, number = _read_classes(losses, priors, counts)
     _refuse_many_counts(number, besides=0)
@@ -219,13 +222,13 @@ def _refuse_many_counts(number: Counts, *, besides: int) -> None:
 
 
 def bracket_min_entropy(epsilons: Sequence[float], *, priors: Sequence[float] | None = None) -> Bracket:
-    """Return certified bounds of gamma of the true posterior set, for any priors and k keys in O(k log k).
+    """Return certified bounds of gamma over the exact set of possible posteriors, for any priors.
 
-    Guarantee: `lower <= gamma <= upper`. Entropy is concave, so a least point is a vertex: every weight at
-    `q exp(-eps)` or `q exp(eps)`. With `Z` the sum of the weights and `T = sum w ln w`, the entropy is `ln Z - T / Z`;
-    for given `Z` the most that `T` can be lies on or below the hull of the keys sorted by `ln q + eps coth eps`.
-    The hull's vertices are posteriors themselves (upper bound); the least of `ln Z - T / Z` along the hull is the
-    lower bound, less a margin for rounding.
+    Guarantee: `lower <= gamma <= upper`. Entropy is concave, so a least point is a vertex: every weight at `q
+    exp(-eps)` or `q exp(eps)`. With `Z` the sum of the weights and `T = sum w ln w`, the entropy is `ln Z - T / Z`;
+    for given `Z` the most that `T` can be lies on or below the hull of the keys sorted by `ln q + eps coth eps`. The
+    hull's vertices are posteriors themselves (upper bound); the least of `ln Z - T / Z` along the hull is the lower
+    bound, less a margin for rounding.
 
     Parameters:
         epsilons: the loss of each key, >= 0; at least one.

@@ -8,7 +8,9 @@ from mechanisms.published.tslm import refuse_zero_tolerance
 
 
 class Naive:
-    """The equal split. Both rates of the contract hold by the union bound over all occurrences.
+    """The mechanism that splits the error rates equally over all occurrences of literals.
+
+    Both rates of the contract hold by the union bound over all occurrences.
 
     References: ProBE, section 4.1.
     """

@@ -19,7 +19,10 @@ from mechanisms.threshold.one_shot import compute_rejection, round_up_to_float
 
 
 class Nlm:
-    """A baseline without a bound on false negatives. False positives are those of the contract."""
+    """MIDE's baseline without a bound on false negatives. It keeps the contract's false-positive rate.
+
+    False positives are those of the contract.
+    """
 
     name = "nlm"
     summary = "plain noisy comparison: no bound on missed groups near a threshold"

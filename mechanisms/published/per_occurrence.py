@@ -57,7 +57,7 @@ def calibrate_occurrences(
 
 
 def decide_occurrences(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-    """Decide every occurrence on fresh noise. Every key loses the worst case."""
+    """Decide every occurrence of a literal on fresh noise. Every key loses the worst case."""
     formula = calibration.task.formula
     answers = [
         decide_literal(cut, test, aggregates[cut.functional], noise=noise)
@@ -109,9 +109,9 @@ def list_shift_weights(task: DecisionTask) -> list[float]:
 
 
 def compute_noisy_distances(cut: Cut, noisy: Integers) -> Integers:
-    """Return the distances of noisy values inside a literal. The distance is 1 if the literal just holds.
+    """Return the distance of each noisy value from the literal's threshold, positive if the literal holds.
 
-    Distances are cut at 2**60.
+    The distance is 1 if the literal just holds. Distances are limited to 2**60.
     """
     distances = np.clip(noisy, cut.cut - _FAR, cut.cut + _FAR) - cut.cut
     return distances if cut.above else 1 - distances

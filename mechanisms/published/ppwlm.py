@@ -57,7 +57,7 @@ class Ppwlm:
         return calibrate_ppwlm(self.name, task, looks=self._looks, first_epsilon=self._first_epsilon)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide every key look by look, as `Progressive` runs any fixed looks.
+        """Decide every key look by look, with the looks fixed before, as `Progressive` does.
 
         The loss is that of the levels reached.
         """
@@ -71,7 +71,7 @@ def check_looks(looks: int, first_epsilon: float) -> None:
 
 
 def calibrate_ppwlm(mechanism: str, task: DecisionTask, *, looks: int, first_epsilon: float) -> Calibration:
-    """Return the schedule of every functional, its share cut into `looks` equal parts.
+    """Return the schedule of every functional, with its share divided into `looks` equal parts.
 
     Raise `Unachievable` if there is none.
     """
@@ -94,7 +94,7 @@ def calibrate_ppwlm_test(
 ) -> FunctionalTest:
     """Return the published schedule with `u = tolerance / 2`: both error rates are at most `share`.
 
-    The first level is `first_epsilon`, or lower where the last one is not `2**(looks - 1)` times as high.
+    The first level is `first_epsilon`, or lower if the last level is less than `2**(looks - 1)` times as high.
 
     Parameters:
         sensitivity, tolerance: integer units, tolerance >= 1.

@@ -84,7 +84,7 @@ class ProbeEnt:
         self._most_epsilon = most_epsilon
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Calibrate the first looks, if no share is left over.
+        """Calibrate first looks that use the whole share.
 
         Raise `Unachievable` if none exist, also for a tolerance of zero.
         """

@@ -31,7 +31,10 @@ class Tslm:
     summary = "MIDE's threshold-shift Laplace test, rates split over the minimal formula"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Calibrate one test per functional. Raise `Unachievable` if none exists, also for a tolerance of zero."""
+        """Calibrate MIDE's one-shot test for each functional.
+
+        Raise `Unachievable` if none exists, also for a tolerance of zero.
+        """
         near = list_tolerances(task.formula, len(task.sensitivities))
 
         def find_loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
@@ -56,7 +59,7 @@ class Tslm:
 
 
 def refuse_zero_tolerance(task: DecisionTask) -> None:
-    """Raise `Unachievable` if a literal has no band in which errors are allowed."""
+    """Raise `Unachievable` if a literal has a tolerance of zero."""
     for cut in list_literals(task.formula):
         if cut.tolerance == 0:
             raise Unachievable(
@@ -66,13 +69,13 @@ def refuse_zero_tolerance(task: DecisionTask) -> None:
 
 
 def compute_shift_loss(*, sensitivity: int, shift: float, share: float) -> tuple[float, float, float]:
-    """Return `sensitivity * ln(1 / (2 share)) / shift` and its slopes in the logarithms of the two equal shares."""
+    """Return the loss of a published test, `sensitivity * ln(1 / (2 share)) / shift`, and its two slopes."""
     scale = sensitivity / shift
     return max(0.0, -scale * math.log(2.0 * share)), -scale, 0.0
 
 
 def compute_shifted_rate(*, shift: float, share: float, functional: int) -> Fraction:
-    """Return `ln(1 / (2 share)) / shift` rounded up to an exact rate.
+    """Return the noise rate of a published test, `ln(1 / (2 share)) / shift`, rounded up to an exact fraction.
 
     Raise `Unachievable` beyond the sampler's range.
     """

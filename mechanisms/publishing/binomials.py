@@ -9,7 +9,10 @@ from mechanisms.protocol import Noise
 
 
 def draw_binomials(numbers: Integers, *, probability: Fraction, noise: Noise) -> Integers:
-    """Draw for each number of records how many are chosen, each with exactly `probability`. The shape is kept."""
+    """Draw, for each number of records, how many of them are chosen, each with exactly `probability`.
+
+    The result has the shape of `numbers`.
+    """
     flat = numbers.ravel()
     found = np.zeros_like(flat)
     some = np.flatnonzero(flat)

@@ -36,9 +36,9 @@ def release_table(counts: Integers, *, epsilon: Fraction, most_rows: int, noise:
 def make_rows(noisy: Integers) -> Integers:
     """Return the number of synthetic rows of each cell: none below zero, with the sum of the noisy counts.
 
-    These are the nearest such numbers. Every cell is lowered by the same amount, but not below zero, until the sum is
-    right. The remaining rows go to the cells with the largest remainders, the first among equal ones. Nothing is
-    random, so the same noisy counts give the same rows.
+    These are the numbers nearest to the noisy counts. Every cell is lowered by the same amount, but not below zero,
+    until the sum is right. The remaining rows go to the cells with the largest remainders, the first among equal ones.
+    Nothing is random, so the same noisy counts give the same rows.
 
     Guarantee: a function of the noisy counts alone, so it costs nothing. Proof: docs/proofs/published_tables.md.
 

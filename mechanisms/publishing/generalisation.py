@@ -20,7 +20,7 @@ LEVEL = 0.05
 
 
 def merge_values(counts: Integers) -> tuple[tuple[int, ...], ...]:
-    """Return for each public column the number of the merged value of each value, counted from 0.
+    """Return for each value of each public column the index of the merged value to which it belongs.
 
     A value without records is not merged.
 
@@ -46,7 +46,7 @@ def merge_counts(counts: Integers, merged: tuple[tuple[int, ...], ...]) -> Integ
 
 
 def compute_chi_square(first: Integers, second: Integers) -> float:
-    """Return the statistic of equation 4.3.
+    """Return the chi-square statistic of two rows of counts, by equation 4.3.
 
     It is `sum (sqrt(n2/n1) o1 - sqrt(n1/n2) o2)^2 / (o1 + o2)`, over values that occur.
 

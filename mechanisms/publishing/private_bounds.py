@@ -39,12 +39,12 @@ _SHOWN = Context(prec=3, rounding=ROUND_CEILING)  # what a refusal names is enou
 
 @dataclass(frozen=True, slots=True)
 class BoundScan:
-    """One scan, fixed before any data is touched. All of it is public.
+    """The calibration of one scan for a bound, fixed before any data is touched. All of it is public.
 
     Guarantee: with probability `1 - beta / 2` at most `most_beyond` units, and so at most `cut_share * units`, lie
-    beyond the released candidate, if none lies beyond the last one. With probability `1 - beta / 2` it is not above
-    the first candidate that at most `tightness` units lie beyond; where `tightness` is negative this says nothing.
-    Both hold together with probability `1 - beta`. The loss is `epsilon`, whatever the data.
+    beyond the released candidate, if none lies beyond the last one. With probability `1 - beta / 2` the released
+    candidate is not above the first one that at most `tightness` units lie beyond. A negative `tightness` means no such
+    promise. Both hold together with probability `1 - beta`. The loss is `epsilon`, whatever the data.
     Proof: docs/proofs/private_bounds.md.
 
     Parameters:
@@ -77,26 +77,26 @@ class BoundScan:
 
     @property
     def undershoot(self) -> float:
-        """The distance below the target that the scan surely notices, with probability `1 - beta / 2`."""
+        """The distance below the target at which the scan notices a candidate, with probability `1 - beta / 2`."""
         return float(_compute_undershoot(epsilon=self.epsilon, beta=self.beta))
 
     @property
     def target(self) -> int:
-        """The most units that may lie beyond the bound, less the most that noise adds, rounded down to be safe."""
+        """The most units that may lie beyond the bound, minus the most that noise adds, rounded down."""
         return math.floor(
             self.cut_share * self.unit_count - _compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta)
         )
 
     @property
     def most_beyond(self) -> int:
-        """The most units beyond the released candidate, at most `cut_share * units`."""
+        """The number of units beyond a candidate at which the scan surely stops there or earlier."""
         return math.floor(self.target + _compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
 
     @property
     def tightness(self) -> int:
-        """The most units beyond a candidate with which the scan surely does not pass over it.
+        """The most units beyond a candidate for which the scan surely stops there or earlier.
 
-        It is negative if noise hides all.
+        It is negative if the noise allows no such promise.
         """
         return math.floor(self.target - _compute_undershoot(epsilon=self.epsilon, beta=self.beta))
 
@@ -151,7 +151,9 @@ def calibrate_scan(
 
 
 def find_least_epsilon(candidates: tuple[int, ...], *, units: int, cut: Fraction, beta: Fraction = BETA) -> float:
-    """Return the least epsilon at which `calibrate_scan` keeps the contract, rounded up. Raise ValueError as it does.
+    """Return the least epsilon with which `calibrate_scan` keeps the contract, rounded up.
+
+    Raise ValueError for parameters outside their range.
 
     >>> round(find_least_epsilon(list_candidates(10**5), units=4372, cut=Fraction(1, 20)), 4)
     0.0718
@@ -164,7 +166,7 @@ def find_least_epsilon(candidates: tuple[int, ...], *, units: int, cut: Fraction
 def find_least_cut(candidates: tuple[int, ...], *, epsilon: Fraction, units: int, beta: Fraction = BETA) -> float:
     """Return the least cut that `calibrate_scan` can promise, rounded up.
 
-    Above 1 it can promise none. Raise as it does.
+    A result above 1 means that no cut can be promised. Raise ValueError for parameters outside their range.
 
     >>> round(find_least_cut(list_candidates(10**5), epsilon=Fraction(1, 10), units=4372), 4)
     0.0359
@@ -177,15 +179,15 @@ def find_least_cut(candidates: tuple[int, ...], *, epsilon: Fraction, units: int
 def run_scan(scan: BoundScan, beyond: Sequence[int], *, noise: Noise) -> int:
     """Return the index of the released candidate: the first with few enough units beyond it, or the last one.
 
-    Guarantee: pure `scan.epsilon`-differential privacy under adding or removing one unit, exactly, where a unit adds
-    one to the counts of the candidates below its value and nothing to the others. The accuracy is the scan's. The draws
-    are as many whatever the data. Proof: docs/proofs/private_bounds.md.
+    Guarantee: pure `scan.epsilon`-differential privacy under adding or removing one unit, exactly. A unit adds one to
+    the counts of the candidates below its value and nothing to the others. The accuracy is that of the scan. The number
+    of draws does not depend on the data. Proof: docs/proofs/private_bounds.md.
 
     Parameters:
         beyond: for each candidate the number of units with a value beyond it; private.
 
     Raises:
-        ValueError: not one count for each candidate, or counts that rise or are out of range. It names none of them.
+        ValueError: not one count for each candidate, or counts that rise or are out of range. The text names no count.
     """
     if len(beyond) != len(scan.candidates):
         raise ValueError("a scan takes one count for each candidate")
@@ -200,7 +202,7 @@ def find_first_passing_candidate(beyond: Integers, *, target: int, rate: Fractio
 
     Return for each row the index of the first column that is small enough, or the last.
 
-    Guarantee: each row's is `2 * rate`-private as for `run_scan` (docs/proofs/private_bounds.md).
+    Guarantee: each row's index is `2 * rate`-private as for `run_scan` (docs/proofs/private_bounds.md).
 
     Parameters:
         beyond: int64 of shape (scans, candidates).

@@ -31,7 +31,7 @@ _TIES = 1e-12  # an estimate that is off by exactly `relative_error` is within i
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """The requirement on every group. All of it is public.
+    """The requirement that every group's published records have to meet. All of it is public.
 
     Parameters:
         retention: the probability that a record keeps its value, above 0 and below 1.
@@ -66,7 +66,7 @@ class Criterion:
 
 
 def compute_published_size(criterion: Criterion, share: float) -> float:
-    """Return `-2 (f p + q) ln(delta) / (lambda p f)^2`.
+    """Return the published largest size of a group, `-2 (f p + q) ln(delta) / (lambda p f)^2`.
 
     Guarantee: none about the error itself: see `find_least_chance`. Proof: docs/proofs/published_tables.md.
 
@@ -80,10 +80,10 @@ def compute_published_size(criterion: Criterion, share: float) -> float:
 
 
 def compute_error_tails(criterion: Criterion, share: float, *, size: int) -> tuple[float, float]:
-    """Return the exact probabilities that the estimate is too large, and that it is too small.
+    """Return the exact probabilities that the estimate of a share is too large, and that it is too small.
 
-    It is so if it is off by more than `relative_error` of the share. The number of holders is rounded to a whole one,
-    and the share is theirs.
+    The estimate is too large or too small if it is off by more than `relative_error` of the share. The number of
+    records with the value is rounded to a whole one, and the share is computed from it.
 
     >>> criterion = Criterion(retention=0.5, value_count=2, relative_error=0.3, least_tail=0.3, uses_exact_tails=False)
     >>> [round(tail, 4) for tail in compute_error_tails(criterion, 0.76, size=116)]
@@ -109,7 +109,9 @@ def compute_error_tails(criterion: Criterion, share: float, *, size: int) -> tup
 
 
 def find_exact_size(criterion: Criterion, share: float) -> int:
-    """Return the largest group for which both tails are at least `least_tail`, or 0 if there is none.
+    """Return the largest size of a group at which both error tails are at least `least_tail`.
+
+    Return 0 if there is none.
 
     Guarantee: a group of that size, all of it perturbed, is estimated to within `relative_error` of its largest share
     with probability `1 - 2 * least_tail` at most. Proof: docs/proofs/published_tables.md.
@@ -134,9 +136,9 @@ def find_exact_size(criterion: Criterion, share: float) -> int:
 
 
 def find_least_chance(criterion: Criterion) -> float:
-    """Return the least probability, over all shares, that a group of the largest size is estimated well enough.
+    """Return the least probability, over all shares, that the share of a largest group is estimated well enough.
 
-    It follows from public numbers, and is what an attacker surely gets.
+    It follows from public numbers. An attacker has at least this probability.
 
     >>> criterion = Criterion(retention=0.5, value_count=2, relative_error=0.3, least_tail=0.3, uses_exact_tails=False)
     >>> find_least_chance(criterion) > 0.98

@@ -26,12 +26,12 @@ from mechanisms.publishing.binomials import draw_binomials, spread_records_evenl
 def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) -> Integers:
     """Return records by group and published value, from records by group and value. Groups keep their sizes.
 
-    Guarantee: `compute_attribute_epsilon` for one record's sensitive value alone, and nothing for presence. Proof:
-    docs/proofs/published_tables.md.
+    Guarantee: `compute_attribute_epsilon` for one record's sensitive value alone, and nothing for presence.
+    Proof: docs/proofs/published_tables.md.
 
     Parameters:
-        counts: int64 of shape (groups, values); records of a cell are alike, so how many of them go where is all that
-            is drawn.
+        counts: int64 of shape (groups, values); records of a cell are interchangeable, so only the number that goes to
+            each value is drawn.
         retention: from 0 to 1.
     """
     kept = draw_binomials(counts, probability=retention, noise=noise)
@@ -39,9 +39,9 @@ def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) ->
 
 
 def compute_attribute_epsilon(*, retention: float, values: int) -> float:
-    """Return `ln(1 + p m / (1 - p))`.
+    """Return `ln(1 + p m / (1 - p))` for the retention p and m values.
 
-    It is the largest logarithm by which one record's value changes the probability of a published value.
+    It is the largest logarithm of the factor by which one record's value changes the probability of a published value.
 
     Guarantee: the greatest ratio, attained. Proof: docs/proofs/published_tables.md.
 
