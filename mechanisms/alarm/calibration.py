@@ -35,8 +35,8 @@ _MOST_NATS = 4096  # from the least value to the cut of a sliding window: totals
 class AlarmTask:
     """One alarm over one window; everything in it is public.
 
-    At every look with a value above `cut`, the alarm has rung at it or before, with probability at least `1 - fnr`. If
-    no value of the window is above `cut - tolerance`, the alarm rings in the window with probability at most `fpr`.
+    If a look sees a value above `cut`, the alarm has rung by then with probability at least `1 - fnr`. If no value of
+    the window is above `cut - tolerance`, the alarm rings in the window with probability at most `fpr`.
 
     Parameters:
         looks: the most looks of a window, >= 1.
@@ -69,10 +69,10 @@ class AlarmTask:
 class AlarmCalibration:
     """The calibration of an alarm, fixed before any data is touched.
 
-    A value is weighed by its steps above `lowest_value`. Values below `lowest_value` count as `lowest_value`. The
-    secret threshold is a multiple of `threshold_step`. `loss` bounds the loss of one privacy unit by one window, or by
-    two epochs of a sliding window. `worst_case_epsilon` is `loss` rounded up. `fnr` and `fpr` are the guaranteed error
-    rates.
+    The weight of a value grows with the number of steps that it lies above `lowest_value`. Values below `lowest_value`
+    count as `lowest_value`. The secret threshold is a multiple of `threshold_step`. `loss` bounds the loss of one
+    privacy unit by one window, or by two epochs of a sliding window. `worst_case_epsilon` is `loss` rounded up. `fnr`
+    and `fpr` are the guaranteed error rates.
     """
 
     task: AlarmTask
@@ -88,7 +88,8 @@ class AlarmCalibration:
 def price_alarm(*, looks: int, fnr: float, fpr: float, regime: Regime) -> float:
     """Return the price of an alarm without its scale: the least `epsilon * (tolerance + 1) / sensitivity`.
 
-    An error rate above the probability that the regime's law has on its side costs as much as that probability.
+    If an error rate is above the matching probability of the regime's draw (`high_probability`, `low_probability`), the
+    price is that of this probability.
 
     >>> [round(price_alarm(looks=looks, fnr=0.05, fpr=0.1, regime=Regime.GROWING), 3) for looks in (1, 24, 365)]
     [3.912, 7.09, 9.812]
@@ -103,7 +104,7 @@ def calibrate_alarm(task: AlarmTask) -> AlarmCalibration:
     """Return the least rate with which an alarm keeps its contract.
 
     Guarantee: the rates of `AlarmTask`, for every stream of values, and `loss` for every privacy unit that changes the
-    values of a window as the regime says (docs/proofs/alarm.md). All three are checked in whole numbers for the
+    values of a window as the regime allows (docs/proofs/alarm.md). All three are checked in whole numbers for the
     weights that are used; the rate is an exact fraction, rounded up, and a relative 1e-14 above the least one.
 
     Raises:
@@ -128,7 +129,7 @@ def calibrate_alarm(task: AlarmTask) -> AlarmCalibration:
 
 
 def fit_alarm(task: AlarmTask, *, rate: Fraction) -> AlarmCalibration:
-    """Return the alarm that keeps exactly `fnr` at a given noise rate. Its `fpr` follows from these two.
+    """Return the alarm that keeps exactly `fnr` at a given noise rate. Its `fpr` follows from the rate and `fnr`.
 
     Guarantee: as `calibrate_alarm`, with the `fpr` of the result (docs/proofs/alarm.md).
 

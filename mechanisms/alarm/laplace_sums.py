@@ -53,9 +53,9 @@ def _bound_quantile(chance: float, fine: int, coarse: int, ratio: float) -> floa
 
 
 def add_quantiles(*, fnr: float, fpr: float, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
-    """Return the sum of the two quantiles at `fnr` and `fpr`.
+    """Return the sum of two quantiles of the same noise, at `fnr` and at `fpr`.
 
-    A threshold on a value with this noise separates two values at this distance with these error rates.
+    Two values at this distance can be separated with these error rates by a threshold on the noisy value.
 
     >>> round(add_quantiles(fnr=0.05, fpr=0.1, fine=24), 1)
     20.2

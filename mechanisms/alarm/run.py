@@ -40,10 +40,10 @@ class AlarmState:
     """One key's alarm in one window, between looks.
 
     `secret_digits` has the first `digit_count` binary digits of the secret number. `total_weight` is the sum of the
-    weights of all looks so far. `highest_steps` is the most steps that were counted, or 0 if the regime does not use
-    it. `last_look` is the number of the last look, counted from 1. `rang_at` is the look at which the alarm rang, or 0
-    if it has not rung. The first four fields are zero after it rang, so that no secret is kept. `repr` shows none of
-    these four.
+    weights of all looks so far. `highest_steps` is the most steps above `lowest_value` of any look's value, or 0 if
+    the regime does not use it. `last_look` is the number of the last look, counted from 1. `rang_at` is the look at
+    which the alarm rang, or 0 if it has not rung. The first four fields are zero after it rang, so that no secret is
+    kept. `repr` shows none of these four.
     """
 
     secret_digits: int = field(repr=False)
@@ -54,7 +54,7 @@ class AlarmState:
     rang_at: int
 
     def to_integers(self) -> tuple[int, ...]:
-        """Return the whole state as integers, to be stored.
+        """Return the whole state as integers, which the ledger stores.
 
         >>> state = AlarmState.from_integers((0, 0, 0, 0, 7, 5))
         >>> state.rang_at, state.to_integers()
@@ -99,10 +99,10 @@ def look_at_values(
 ) -> tuple[AlarmState, ...]:
     """Return the states after one look. An alarm with this look as `rang_at` has just rung.
 
-    Guarantee: all that the looks of one window show of a key, when it rang or that it did not, changes in
-    probability by a factor `exp(loss)` at most when a privacy unit changes the values as the regime says, whenever the
-    looks are made; and the error rates of `AlarmTask` (docs/proofs/alarm.md). Values must be the window's as of
-    the time of their look: totals are stored, and never computed anew from rows that came later.
+    Guarantee: when a privacy unit changes the values as the regime allows, the probability of what the looks of one
+    window show of a key changes by a factor of at most `exp(loss)`, whenever the looks are made. They show when the
+    alarm rang, or that it did not. The error rates of `AlarmTask` hold (docs/proofs/alarm.md). Values must be the
+    window's as of the time of their look: totals are stored, and never computed again from rows that came later.
 
     Parameters:
         states: each key's, after the look before.
@@ -128,7 +128,9 @@ def look_at_values(
 
 
 def compute_chances_by_look(calibration: AlarmCalibration, values: Sequence[int]) -> tuple[float, ...]:
-    """Return the probability that an alarm has rung by each look of a window with these values. Simulations use it.
+    """Return the probability that an alarm has rung by each look of a window with these values.
+
+    Only simulations use it. For simulations.
 
     >>> from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
     >>> rates = {"fnr": 0.05, "fpr": 0.1, "regime": Regime.GROWING, "least_value": 0}

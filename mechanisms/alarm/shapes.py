@@ -19,7 +19,7 @@ from math import isqrt
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The distribution of an alarm's draw, given by two whole numbers.
+    """The distribution of an alarm's secret number, given by two whole numbers.
 
     >>> Shape(rise=1, root=1).low_probability, Shape(rise=3, root=1).high_probability
     (Fraction(1, 2), Fraction(3, 4))
@@ -58,11 +58,11 @@ class Shape:
 
 
 class Regime(Enum):
-    """A regime: how one privacy unit may change the values that an alarm sees, from look to look of one window.
+    """The rule by which one privacy unit may change the values that an alarm sees, from look to look of one window.
 
-    `GROWING`: it raises each by between nothing and the sensitivity, never by less than the one before.
-    `COMING_AND_GOING`: it raises each by between nothing and the sensitivity. `SIGNED`: it changes each by the
-    sensitivity at most, in either direction. `SLIDING`: a sliding window, watched in epochs of at least as many looks
+    `GROWING`: it raises each value by at least 0 and at most the sensitivity, and never by less than at an earlier
+    look. `COMING_AND_GOING`: it raises each by at least 0 and at most the sensitivity. `SIGNED`: it changes each by at
+    most the sensitivity, in either direction. `SLIDING`: a sliding window, watched in epochs of at least as many looks
     as it is long. Each epoch has its own draw. One event raises the values of consecutive looks by one amount, the
     sensitivity at most. It is in two epochs at most, and the loss covers both.
 
@@ -76,12 +76,12 @@ class Regime(Enum):
 
     @property
     def draw_shape(self) -> Shape:
-        """The distribution of this regime's draw."""
+        """The distribution from which an alarm draws its secret number under this regime."""
         return _SHAPES[self]
 
     @property
     def loss_factor(self) -> int:
-        """The loss in units of rate times sensitivity, without the `ROUNDED` that rounding adds.
+        """The alarm's loss in units of rate times sensitivity, without `ROUNDED`, the extra loss by rounding.
 
         Guarantee: docs/proofs/alarm.md.
 

@@ -29,7 +29,7 @@ Epochs = tuple[tuple[int, ...], ...]
 
 
 class Watcher(Protocol):
-    """A function that runs an alarm on many windows at once. Tests pass broken ones."""
+    """The type of a function that runs an alarm on many windows at once. Tests pass broken functions."""
 
     def __call__(self, calibration: AlarmCalibration, values: Integers, *, noise: Noise) -> Integers:
         """Return the look at which each window's alarm rang, 0 where it did not.
@@ -49,7 +49,7 @@ def watch_windows(calibration: AlarmCalibration, values: Integers, *, noise: Noi
 def audit_alarms(
     *, samples: int, noise: Noise, subject: str = "alarm", progress: Callable[[str], None] | None = None
 ) -> AuditReport:
-    """Audit an alarm in each regime, a ladder of growing values, formulas of both, and noise on ticks of a window.
+    """Audit an alarm in each regime, a ladder, formulas of both, and noise on the ticks of a window.
 
     Parameters:
         samples: as for `audit`.
@@ -60,10 +60,11 @@ def audit_alarms(
 
 
 def pair_windows(calibration: AlarmCalibration, watch: Watcher, *, noise: Noise) -> Neighbours:
-    """Return neighbours in which a unit changes values just below those at which alarms ring half of the time.
+    """Return neighbours for an alarm that rings about half of the time.
 
-    The unit changes them as the regime allows, in a sliding window in two epochs. The claim is the calibration's worst
-    case.
+    A unit changes the values by what the regime allows.
+
+    In a sliding window it changes them in two epochs. The claim is the calibration's worst case.
     """
     regime = calibration.task.regime
     near = _find_critical_value(calibration)
@@ -103,7 +104,7 @@ def pair_ladders(*, noise: Noise) -> Neighbours:
 
 
 def make_audited_alarm(regime: Regime) -> AlarmCalibration:
-    """Return the alarm that is audited in a regime."""
+    """Return the alarm on which the audit tests a regime."""
     return calibrate_alarm(
         AlarmTask(
             looks=_LOOKS,

@@ -38,9 +38,9 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """The result of an audit.
+    """The result of an audit: the event that refutes the claim furthest.
 
-    It is the event that refutes the claim furthest. If none does, it is the event of the largest bound.
+    If none refutes it, it is the event with the largest lower bound.
 
     With probability `1 - false_alarm` the subject's loss on that event is at least `epsilon_lower`. `claimed_epsilon`
     is the most that it claimed for the event's transcripts. `samples` counts the draws from each database of each pair.
@@ -61,15 +61,15 @@ class AuditReport:
 
     @property
     def is_conclusive(self) -> bool:
-        """True if a claim of `LEAST_PROVED` times the actual claim would have been refuted.
+        """True if the audit would have refuted a claim of `LEAST_PROVED` times the actual claim.
 
-        Otherwise the audit says nothing. Its draws were too few, or never showed the event in question.
+        Otherwise the audit says nothing: its draws were too few, or never showed the tested event.
         """
         return self.epsilon_lower > LEAST_PROVED * self.claimed_epsilon
 
 
 def claim_always(draw: Callable[[int], Integers], *, epsilon: float) -> Release:
-    """Return a release that claims the same loss for every transcript, from a function that draws transcripts.
+    """Return a release that claims the loss `epsilon` for every transcript.
 
     Parameters:
         draw: gives int64 of shape (samples, width) for a number of samples, each independent of the others.

@@ -20,7 +20,7 @@ from mechanisms.publishing.private_bounds import (
 
 
 def make_audited_scan() -> BoundScan:
-    """Return a scan whose claim few draws could refute: epsilon 1, a dozen candidates, a target well above zero."""
+    """Return a scan that an audit can refute with few draws: epsilon 1, a dozen candidates, a large target."""
     return calibrate_scan(list_candidates(13), epsilon=Fraction(1), units=1000, cut=Fraction(1, 20))
 
 
@@ -32,10 +32,10 @@ def audit_scan(
     subject: str = "bounds",
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
-    """Audit the released index on counts at the target, where one unit decides what is released.
+    """Audit the index that a scan releases, for counts near the target.
 
-    The unit lies between the first two candidates, between two in the middle, or beyond all but the last. The first
-    case attains the proof's bound.
+    The added unit lies between the first two candidates, between two in the middle, or beyond all but the last. The
+    first case attains the proof's bound.
 
     Parameters:
         scan: has four candidates or more, and a positive target.

@@ -49,7 +49,9 @@ def bound_epsilon(
     error: float,
     delta: float = 0.0,
 ) -> list[tuple[float, float]]:
-    """Return lower bounds of epsilon in both directions, each with the claim to compare it with.
+    """Return lower bounds of epsilon in both directions, each with the claimed loss to compare it with.
+
+    Each comes with the claim to compare it with.
 
     Parameters:
         learned, fresh: draws from two neighbouring databases, for choosing events and for measuring them; equally many.

@@ -27,7 +27,7 @@ Claim: TypeAlias = Callable[[Epsilons, int], Epsilons]
 
 
 def claim_all_groups(losses: Epsilons, times: int) -> Epsilons:
-    """Return the charge of the ledger to a cell of a joined table: `CellReach` with all groups within reach."""
+    """Return the loss that the ledger charges to a cell of a joined table, if all groups may read the cell."""
     charged: Epsilons = times * losses.sum(axis=1)
     return charged
 

@@ -22,11 +22,12 @@ from mechanisms.noise.discrete_laplace import compute_upper_tail
 
 @dataclass(frozen=True, slots=True)
 class RealisedRates:
-    """The counts of right and wrong keys of one answer, with the papers' error rates and the contract's.
+    """The numbers of right and wrong keys of one answer, from which error rates are computed.
 
-    `positives` counts the keys for which the formula holds, `negatives` the others. `relaxed_negatives` counts the
-    negatives whose relaxed formula fails, too. `missed_positives`, `wrong_negatives` and `wrong_relaxed_negatives`
-    count the wrongly decided keys of each kind. A rate over no key is zero.
+    They give the papers' rates and the contract's. `positives` counts the keys for which the formula holds, `negatives`
+    the others. `relaxed_negatives` counts the negatives whose relaxed formula fails, too. `missed_positives`,
+    `wrong_negatives` and `wrong_relaxed_negatives` count the wrongly decided keys of each kind. A rate over no key is
+    zero.
     """
 
     positives: int
@@ -99,10 +100,10 @@ def bound_realised_fpr(
 
     Guarantee: whatever the data and however `passed` was chosen, all three numbers hold together with probability `1 -
     delta` at least. So if an answer is withheld when `fpr` exceeds alpha, `P(answered and realised FPR > alpha) <=
-    delta`. For a shift `s`, keys that are false and yet hold with every threshold tightened by `s` on the noisy values
-    need some literal of a false clause to err by more than `s`: their number is at most binomial with the largest
-    clause's tails. So it is for keys that are true and fail with every threshold loosened. Both are bounded by
-    quantiles at `1 - delta / (2 |shifts|)` and the best shift is taken.
+    delta`. Let every threshold be tightened by a shift `s`. A false key that still passes on the noisy values needs an
+    error above `s` in some literal of a false clause. So the number of such keys is at most binomial, with the largest
+    clause's tails. The same holds for true keys that fail with every threshold loosened. Both numbers are bounded by
+    quantiles at `1 - delta / (2 |shifts|)`, and the best shift is taken.
 
     Parameters:
         noisy: each key's last revealed values, int64, shape (functionals, keys); independent over keys.

@@ -52,10 +52,10 @@ def make_audited_sliding(window: int, block: int) -> SlidingNoise:
 def pair_one_sliding_window(
     sliding: SlidingNoise, watch: SlidingWatcher, *, noise: Noise, late: int = 0, charged: float = 1.0
 ) -> Neighbours:
-    """Return neighbours that differ by an event in the second tick. All looks but the first and the last see it.
+    """Return neighbours that differ by an event in the second tick. The middle looks see the event.
 
     Parameters:
-        late: the number of looks for which the event is missing although its tick is past. This breaks the proof.
+        late: the number of looks that miss the event although its tick is past. A positive number breaks the proof.
         charged: the part of the worst case that is claimed.
     """
     window = sliding.shape.window_looks

@@ -34,7 +34,7 @@ _EVEN = Fraction(1, 2)  # of the loss for groups: both parts are large enough to
 
 @dataclass(frozen=True, slots=True)
 class StreamTwins:
-    """A mechanism, the counts of one stream for a few ticks, and the tick at which a neighbour has one more.
+    """A mechanism, the counts of one stream, and the tick at which the neighbouring stream has one more.
 
     If the mechanism works on a hierarchy, that is a chain, and `counts` are those of its leaf.
     """

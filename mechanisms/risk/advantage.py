@@ -22,13 +22,14 @@ _LARGEST = 700.0  # a loss beyond has an exponential that is no float, and prote
 
 
 def bound_posterior(epsilon: float, *, prior: float) -> float:
-    """Return the most that a belief of `prior` can become, for anybody and for any choice of questions.
+    """Return the largest belief to which a prior belief of `prior` can grow, for anybody and any choice of questions.
 
-    Guarantee: odds of presence move by at most `exp(epsilon)`, for adaptive analysts as well. Proof:
-    docs/proofs/advantage.md.
+    Guarantee: odds of presence move by at most `exp(epsilon)`, for adaptive analysts as well.
+    Proof: docs/proofs/advantage.md.
 
     Parameters:
-        epsilon: the loss, >= 0. Give twice the loss of presence if the belief is about one group or another.
+        epsilon: the loss, >= 0. If the belief is that a unit is in one group rather than another, give twice the loss
+            of a presence.
         prior: a probability, 0 <= prior <= 1.
 
     >>> round(bound_posterior(math.log(3), prior=0.5), 4), round(bound_posterior(1.0, prior=0.01), 4)
@@ -42,7 +43,7 @@ def bound_posterior(epsilon: float, *, prior: float) -> float:
 
 
 def bound_advantage(epsilon: float) -> float:
-    """Return the largest TPR - FPR of any test for presence.
+    """Return the largest advantage (true-positive minus false-positive rate) of any test for presence.
 
     Guarantee: holds for adaptive analysts within a cap of `epsilon`; attained by randomised response. Proof:
     docs/proofs/advantage.md.
@@ -71,8 +72,8 @@ def bound_true_positive_rate(epsilon: float, *, false_positive_rate: float) -> f
 def bound_guess(epsilon: float, *, candidates: int) -> float:
     """Return the highest success rate of a guess among equally likely candidates: a person, a group, a secret.
 
-    Guarantee: for the value of one unit among `candidates` values, whatever else is known, of adaptive analysts within
-    a cap of `epsilon` a presence. Proof: docs/proofs/advantage.md.
+    Guarantee: holds for the value of one unit among `candidates` values, whatever else is known, and for adaptive
+    analysts within a cap of `epsilon` for a presence. Proof: docs/proofs/advantage.md.
 
     >>> [round(bound_guess(1.0, candidates=many), 4) for many in (2, 10, 100)]
     [0.8161, 0.2718, 0.0272]

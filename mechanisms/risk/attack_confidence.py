@@ -34,7 +34,7 @@ from mechanisms.risk.posterior import CONFIDENCES, find_confidence_class, find_j
 
 
 class View(Enum):
-    """The published view of the counts of closed places."""
+    """The attacker's view of the counts of closed places: how they were published."""
 
     PRIOR = "nothing"
     KEY_SET = "key set"
@@ -53,11 +53,13 @@ class KeyTest:
 
 @dataclass(frozen=True, slots=True)
 class Confidences:
-    """The confidence of an attacker about people's places. `people_by_class` counts people by class, lowest first.
+    """An attacker's confidence about where people are.
 
-    `people_raised` counts people in a higher class than the prior's. `total_belief` is the sum, over people, of the
-    belief in the place where each person is. `highest_belief` is the greatest of these beliefs. All fields except
-    `highest_belief` are sums, or means over days.
+    `people_by_class` counts people by class of confidence, lowest first.
+
+    `people_raised` counts people in a higher class than before the observation. `total_belief` is the sum, over people,
+    of the belief in the place where each person is. `highest_belief` is the greatest of these beliefs. All fields
+    except `highest_belief` are sums, or means over days.
     """
 
     people: float
@@ -73,7 +75,7 @@ NO_CONFIDENCES = Confidences(0.0, (0.0,) * len(CONFIDENCES), 0.0, 0.0, 0.0)
 def find_confidences(
     counts: Integers, prior: Floats, known_places: Booleans, *, view: View, question: KeyTest, noise: Noise
 ) -> Confidences:
-    """Return an attacker's confidence, at one time, about the people at the places that he does not know.
+    """Return an attacker's confidence, at one time, about the people at those places that he does not know.
 
     Guarantee: beliefs are those of `find_joint_posterior`, from an observation drawn by the law of the mechanism
     (docs/proofs/posterior.md).
@@ -113,7 +115,7 @@ def find_confidences(
 
 
 def add_confidences(parts: Iterable[Confidences], *, divisor: int = 1) -> Confidences:
-    """Return the sum of all parts, divided by `divisor`. `highest` is the highest of all parts.
+    """Return the sum of all parts, divided by `divisor`. `highest_belief` is the highest of all parts.
 
     >>> add_confidences([NO_CONFIDENCES, NO_CONFIDENCES]) == NO_CONFIDENCES
     True

@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def list_likelihoods_without_release(*, most: int) -> Floats:
-    """Return the likelihoods if nothing is revealed: one for every count.
+    """Return the likelihood of each count if nothing is released: one for every count.
 
     >>> list_likelihoods_without_release(most=2).tolist()
     [1.0, 1.0, 1.0]
@@ -27,7 +27,7 @@ def list_likelihoods_without_release(*, most: int) -> Floats:
 
 
 def list_likelihoods_of_exact_count(count: int, *, most: int) -> Floats:
-    """Return the likelihoods if the true count is revealed: one for it, zero for others.
+    """Return the likelihood of each count if an exact count was released: one for that count, else zero.
 
     >>> list_likelihoods_of_exact_count(1, most=2).tolist()
     [0.0, 1.0, 0.0]
@@ -40,11 +40,10 @@ def list_likelihoods_of_exact_count(count: int, *, most: int) -> Floats:
 
 
 def list_likelihoods_of_noisy(value: float, *, rate: float, most: int) -> Floats:
-    """Return the likelihoods of a noisy value with Laplace noise of this rate.
+    """Return the likelihood of each count, given a count released with Laplace noise of this rate.
 
-    Discrete and continuous noise both fall by `exp(-rate)` a step.
-
-    They are scaled so that the nearest count has one.
+    For discrete and continuous noise they fall by `exp(-rate)` per step. They are scaled so that the nearest count has
+    likelihood one.
 
     >>> list_likelihoods_of_noisy(5, rate=math.log(2), most=2).tolist()
     [0.25, 0.5, 1.0]
@@ -56,7 +55,7 @@ def list_likelihoods_of_noisy(value: float, *, rate: float, most: int) -> Floats
 
 
 def list_likelihoods_of_key(test: FunctionalTest, *, cut: int, most: int, is_returned: bool) -> Floats:
-    """Return the likelihoods of a key that a question `count > cut` returned, or did not.
+    """Return the likelihood of each count, given that a question `count > cut` returned the key, or did not.
 
     Guarantee: the law of what is visible, for a one-shot test and for the looks of a progressive one
     (docs/proofs/posterior.md).
@@ -74,7 +73,7 @@ def list_likelihoods_of_key(test: FunctionalTest, *, cut: int, most: int, is_ret
 
 
 def compute_evidence_of_key(test: FunctionalTest) -> float:
-    """Return the least likelihood ratio of a returned key.
+    """Return the least likelihood ratio by which a returned key raises the odds that it qualifies.
 
     It compares a count that qualifies with one that fails by the tolerance.
 

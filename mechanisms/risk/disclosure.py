@@ -24,7 +24,7 @@ _NEAR = 1e-6  # from a removable singularity: its sides differ by less than the 
 
 
 def compute_ratio_at_most(z: float, *, group: float, holders: float, scale: float) -> float:
-    """Return `P(Y / X <= z)` for independent `X = group + Lap(scale)`, `Y = holders + Lap(scale)`.
+    """Return the probability `P(Y / X <= z)` that a noisy ratio is at most `z`.
 
     Here 0 <= holders <= group.
 
@@ -71,9 +71,9 @@ def compute_jump(*, group: float, holders: float, base_rate: float) -> float:
 
 
 def apply_rule_of_thumb(*, group: float, scale: float) -> float:
-    """Return `2 (b / phi)^2`, small where the ratio is well known.
+    """Return the thesis's rule of thumb `2 (b / phi)^2`. It is small if the noise hardly changes the ratio.
 
-    The thesis takes it for the spread of the ratio, which has none.
+    The thesis calls it the variance of the ratio. The ratio has no variance.
 
     >>> [apply_rule_of_thumb(group=size, scale=10) for size in (5000, 1000)]
     [8e-06, 0.0002]

@@ -29,14 +29,14 @@ CONFIDENCES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # upper ends of the published cl
 
 
 def find_joint_posterior(likelihoods: Sequence[Floats], prior: Sequence[float] | Floats, *, people: int) -> Floats:
-    """Return the probability for each place that a given one of the people is there, given all observations.
+    """Return, for each place, the probability that a given person is there, given all observations.
 
-    Guarantee: equals the sum over all ways to place the people, to a relative 1e-9; sums to one. Proof:
-    docs/proofs/posterior.md.
+    Guarantee: equals the sum over all ways to place the people, to a relative 1e-9; sums to one.
+    Proof: docs/proofs/posterior.md.
 
     Parameters:
-        likelihoods: for each place, of its true count 0 to `people`; each up to a factor.
-        prior: for each place, where a person is; not negative, sums to one.
+        likelihoods: for each place, those of the true counts 0 to `people`, up to a common factor.
+        prior: for each place, the probability that a person is there; not negative, sums to one.
         people: how many there are, at least one, known to the attacker.
 
     Raises:
@@ -71,7 +71,9 @@ def find_joint_posterior(likelihoods: Sequence[Floats], prior: Sequence[float] |
 
 
 def find_posterior_of_one_place(likelihood: Floats, prior: float, *, people: int) -> float:
-    """Run the published attack on the count of one place alone, with the empty place that it leaves out.
+    """Run the published attack on the count of one place alone.
+
+    The sum includes the case of an empty place, which the paper leaves out.
 
     Guarantee: equation 4.4 with the sum from z = 0 (docs/proofs/posterior.md).
 
@@ -93,7 +95,7 @@ def find_posterior_of_one_place(likelihood: Floats, prior: float, *, people: int
 
 
 def bound_belief_in_presence(epsilon: float, *, prior: float) -> float:
-    """Return the most that a belief in a person's presence can become: odds move by `exp(epsilon)`.
+    """Return the largest belief to which a prior belief in a person's presence can grow.
 
     Guarantee: for whatever was released within `epsilon` (docs/proofs/posterior.md).
 
@@ -104,12 +106,12 @@ def bound_belief_in_presence(epsilon: float, *, prior: float) -> float:
 
 
 def bound_belief_in_place(epsilon: float, *, prior: float) -> float:
-    """Return the most that a belief in one place rather than another can become.
+    """Return the largest belief that a person is in one place rather than another.
 
-    Two presences are in question, so odds move by `exp(2 epsilon)`.
+    This changes two presences, so odds change by at most `exp(2 epsilon)`.
 
-    Guarantee: where every place's count is released within `epsilon` (docs/proofs/posterior.md). The thesis takes
-    `exp(epsilon)` for this, which two places and noise of rate 1 already exceed: .8808 occurs.
+    Guarantee: holds if every place's count is released within `epsilon` (docs/proofs/posterior.md). The thesis uses
+    `exp(epsilon)`, which two places with noise of rate 1 already exceed: .8808 occurs.
 
     >>> round(bound_belief_in_place(1.0, prior=0.5), 4)
     0.8808

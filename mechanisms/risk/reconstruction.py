@@ -26,7 +26,7 @@ _RATE_DIGITS = (
 
 @dataclass(frozen=True, slots=True)
 class BitAttack:
-    """The result of an attack: the part of the bits that it guessed right, and a bound on the average of any attack."""
+    """The result of an attack: the fraction of the bits that it guessed right, and a bound for any attack."""
 
     right_share: float
     bound: float
@@ -35,10 +35,10 @@ class BitAttack:
 def reconstruct_bits(
     *, people: int, counts: int, epsilon: float | None, runs: int, seed: int, noise: Noise
 ) -> BitAttack:
-    """Attack by noisy counts of random halves of the people, and solve for their bits by the best linear estimate.
+    """Attack people's bits through noisy counts of random halves of the people, by the best linear estimate.
 
-    Guarantee: the expected part of bits that are right is at most `bound`, since each is a guess between two values
-    that changes each count by one, or not at all (docs/proofs/advantage.md). The part found is an average over `runs`.
+    Guarantee: the expected fraction of right bits is at most `bound`. Each bit is a guess between two values that
+    changes each count by one, or not at all (docs/proofs/advantage.md). The fraction found is a mean over `runs`.
 
     Parameters:
         people, counts: the number of bits, and the number of counts that share the loss evenly; at least one.
@@ -69,9 +69,9 @@ def reconstruct_bits(
 
 
 def track_victim(epsilon: float) -> BitAttack:
-    """Return the exact success of the tracker: two counts that differ by the victim, each at half of the loss.
+    """Return the exact success of the tracker: two counts that differ by the victim, each with half of the loss.
 
-    Guarantee: of the tracker's success and of its bound (docs/proofs/advantage.md).
+    Guarantee: both the tracker's success and its bound are exact (docs/proofs/advantage.md).
 
     >>> attack = track_victim(1.0)
     >>> round(attack.right_share, 4), round(attack.bound, 4)
@@ -85,9 +85,9 @@ def track_victim(epsilon: float) -> BitAttack:
 
 
 def single_out_victim(epsilon: float) -> BitAttack:
-    """Return the exact success of one count of the victim alone, at the whole loss.
+    """Return the exact success of one count of the victim alone, with the whole loss.
 
-    Either nobody else meets its filter, or all other bits are known.
+    Either nobody else meets the count's filter, or all other bits are known.
 
     Guarantee: it reaches the bound, so the bound is tight. Counts of single persons share nobody, so each finds its
     person's bit as often (docs/proofs/advantage.md).

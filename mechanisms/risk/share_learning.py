@@ -29,14 +29,12 @@ class SharePair(Enum):
 
 
 def compute_chance_by_ratio(width: float, *, group: int, holders: int, group_rate: float, holders_rate: float) -> float:
-    """Return the probability that the ratio of two noisy counts is near the share.
+    """Return the probability that the ratio of two noisy counts is near the true share.
 
-    It is near if it differs by at most `width` times the share.
+    It is near if it differs by at most `width` times the share. This is `CP_tau` for discrete noise.
 
-    This is `CP_tau` for discrete noise.
-
-    Guarantee: exact but for 1e-15, for independent discrete Laplace noise of these rates. Proof:
-    docs/proofs/disclosure.md.
+    Guarantee: exact to 1e-15, for independent discrete Laplace noise of these rates.
+    Proof: docs/proofs/disclosure.md.
 
     Parameters:
         width: tau, above 0.
@@ -53,11 +51,10 @@ def compute_chance_by_ratio(width: float, *, group: int, holders: int, group_rat
 
 
 def compute_chance_by_disjoint(width: float, *, group: int, holders: int, rate: float) -> float:
-    """Return the probability that an estimate from two disjoint noisy counts is near the share.
+    """Return the probability that an estimate from two disjoint noisy counts is near the true share.
 
-    The estimate is `Y / (Y + W)`, and both counts have the whole rate.
-
-    If a share of one is within the width, there is no upper end, since an estimate above one is taken as one.
+    The estimate is `Y / (Y + W)`, and each count has the whole rate. If a share of one is within the width, there is no
+    upper limit, since an estimate above one is taken as one.
 
     Guarantee: as for `compute_chance_by_ratio` (docs/proofs/disclosure.md).
 
@@ -76,7 +73,7 @@ def compute_chance_by_disjoint(width: float, *, group: int, holders: int, rate: 
 
 
 def compute_chance(width: float, *, group: int, holders: int, epsilon: float, pair: SharePair) -> float:
-    """Return the probability for either pair of counts, at a loss of `epsilon` for a unit of one row.
+    """Return the probability that an estimate from the given pair of counts is near the true share.
 
     Guarantee: as for `compute_chance_by_ratio` (docs/proofs/disclosure.md).
     """
@@ -88,10 +85,10 @@ def compute_chance(width: float, *, group: int, holders: int, epsilon: float, pa
 
 
 def find_least_group(share: float, *, width: float, certainty: float, epsilon: float, pair: SharePair) -> int:
-    """Return the size of the least group in which the share is learned to within `width` with the given certainty.
+    """Return the size of the smallest group in which the share is learned to within `width` with the given certainty.
 
-    Guarantee: exact up to 512 rows. Larger sizes are found by bisection, as if certainty only grew with size, which
-    rounding to whole rows breaks by a few rows at most. Proof: docs/proofs/disclosure.md.
+    Guarantee: exact up to 512 rows. Larger sizes are found by bisection, which assumes that certainty grows with size.
+    Rounding to whole rows makes this wrong by a few rows at most. Proof: docs/proofs/disclosure.md.
 
     Parameters:
         share: of the group that has the value, 0 < share <= 1.

@@ -60,7 +60,7 @@ class BinaryTree:
 
     @property
     def levels(self) -> int:
-        """The most noisy sums that contain one count."""
+        """The number of noisy sums that contain one count, at most."""
         return self.horizon.bit_length()
 
     @property

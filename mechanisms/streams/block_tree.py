@@ -27,10 +27,10 @@ from mechanisms.streams.stream import Tick, check_budget, check_counts
 
 @dataclass(frozen=True, slots=True)
 class BlockTreeState:
-    """The state between ticks: `ticks` counts the ticks of the block so far.
+    """The state between ticks: `ticks` counts the ticks of the current block so far.
 
-    For each level, leaves first, `sums` has the true sum of the incomplete node, `nodes` the noisy sums of the complete
-    ones, and `before` the noisy sums of the block before, if there was one.
+    For each level, leaves first, `sums` has the true sum of the incomplete node, and `nodes` the noisy sums of the
+    complete ones. `before` has the noisy sums of the previous block, if there was one.
     """
 
     ticks: int

@@ -23,7 +23,7 @@ MonitorState = TypeVar("MonitorState")
 
 @dataclass(frozen=True, slots=True)
 class MonitorTick(Generic[MonitorState]):
-    """The states after a tick, and True for each stream in which the event occurred."""
+    """The states after a tick, and for each stream True if the event occurred."""
 
     states: tuple[MonitorState, ...]
     occurred: tuple[bool, ...]
@@ -45,7 +45,7 @@ class TicksSeen:
 
 @dataclass(frozen=True, slots=True)
 class JumpMonitor:
-    """A monitor of changes: its event is that the estimate changed by `delta` or more over a window, in one direction.
+    """A monitor of changes. Its event is a change of the estimate by `delta` or more over a window, in one direction.
 
     The event does not occur before the window is full.
 
@@ -69,7 +69,9 @@ class JumpMonitor:
         return LastEstimates(estimates=())
 
     def advance(self, states: Sequence[LastEstimates], estimates: Sequence[Fraction]) -> MonitorTick[LastEstimates]:
-        """Advance one tick with its estimates. Return the streams in which the event occurred.
+        """Advance one tick with its estimates. Return the states, and for each stream True if the event occurred.
+
+        Return the streams in which the event occurred.
 
         >>> monitor = JumpMonitor(window=2, delta=Fraction(3), direction="drop")
         >>> first = monitor.advance([monitor.start()], [Fraction(9)])
@@ -95,7 +97,7 @@ class JumpMonitor:
 
 @dataclass(frozen=True, slots=True)
 class LowSignalMonitor:
-    """A monitor of low signals: its event is that a full window's estimated sum is below `delta`.
+    """A monitor of low signals. Its event is that the estimated sum of a full window is below `delta`.
 
     Guarantee: no loss of its own (docs/proofs/streams.md).
 
@@ -116,7 +118,10 @@ class LowSignalMonitor:
         return TicksSeen(ticks=0)
 
     def advance(self, states: Sequence[TicksSeen], sums: Sequence[Fraction]) -> MonitorTick[TicksSeen]:
-        """Advance one tick with the estimated window sums of any mechanism."""
+        """Advance one tick with the estimated window sums of any mechanism.
+
+        Return the states, and True for each low stream.
+        """
         seen = tuple(TicksSeen(ticks=min(self.window, state.ticks + 1)) for state in states)
         occurred = (state.ticks == self.window and total < self.delta for state, total in zip(seen, sums, strict=True))
         return MonitorTick(states=seen, occurred=tuple(occurred))

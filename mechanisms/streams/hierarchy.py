@@ -22,7 +22,7 @@ from mechanisms.streams.stream import State
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A forest of aggregations, each named by its place. An aggregation without parts has a count at each tick.
+    """A forest of aggregations, each identified by its place. An aggregation without parts has a count at each tick.
 
     Parameters:
         parents: for each aggregation the place of its parent, which comes before it, or -1 without a parent.
@@ -40,7 +40,7 @@ class Hierarchy:
 
     @property
     def node_levels(self) -> tuple[int, ...]:
-        """The level of each aggregation: 1 for a root, and one more than its parent otherwise."""
+        """The level of each aggregation. A root has level 1, any other aggregation has its parent's level plus one."""
         found: list[int] = []
         for parent in self.parents:
             found.append(1 if parent < 0 else found[parent] + 1)
@@ -94,7 +94,7 @@ class Pruning:
     """The pruning of hierarchies at one tick. Both arrays have shape (hierarchies, aggregations).
 
     `pruned` is True for aggregations that are released as zero. `shares` has the number of levels whose loss an
-    aggregation may use: its own level and the pruned ones below it, and zero if it is pruned.
+    aggregation may use: its own level and the pruned levels below it, or zero if it is pruned.
     """
 
     pruned: Booleans
@@ -139,11 +139,11 @@ class HierarchyMechanism(Protocol[State]):
 
     @property
     def name(self) -> str:
-        """The name in documents and tables."""
+        """The mechanism's name in documents and tables."""
 
     @property
     def hierarchy(self) -> Hierarchy:
-        """The aggregations whose estimates it releases."""
+        """The forest of aggregations for which it releases estimates."""
 
     @property
     def epsilon(self) -> Fraction:

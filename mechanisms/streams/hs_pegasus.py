@@ -51,7 +51,7 @@ class HsPegasus:
 
     @property
     def pegasus(self) -> Pegasus:
-        """The PeGaSus of each aggregation."""
+        """The PeGaSus mechanism that runs on each aggregation."""
         return Pegasus(
             epsilon=self.epsilon / self.hierarchy.levels,
             sensitivity=self.sensitivity,
@@ -66,7 +66,7 @@ class HsPegasus:
     def advance(
         self, states: Sequence[HierarchyState], counts: Integers, *, noise: Noise
     ) -> HierarchyTick[HierarchyState]:
-        """Advance one tick of all aggregations of all hierarchies."""
+        """Return the states after one tick, and the estimates of all aggregations of all hierarchies."""
         nodes = [node for state in states for node in state.nodes]
         tick = self.pegasus.advance(nodes, self.hierarchy.aggregate(counts).ravel(), noise=noise)
         width = len(self.hierarchy.parents)
@@ -100,7 +100,7 @@ class HsLaplace:
 
     @property
     def rate(self) -> Fraction:
-        """The rate of the noise."""
+        """The rate of the noise on each aggregation's count."""
         return self.epsilon / (self.hierarchy.levels * self.sensitivity)
 
     def start(self) -> Stateless:
@@ -108,6 +108,6 @@ class HsLaplace:
         return Stateless()
 
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> HierarchyTick[Stateless]:
-        """Advance one tick."""
+        """Add noise to the counts of one tick, summed by aggregation. Nothing is kept between ticks."""
         noisy = add_noise(self.hierarchy.aggregate(counts), rate=self.rate, noise=noise)
         return HierarchyTick(states=tuple(states), estimates=tuple(tuple(map(Fraction, row)) for row in noisy.tolist()))

@@ -29,10 +29,9 @@ from mechanisms.streams.stream import Tick, check_budget, check_counts
 class SignedTreeState:
     """The state between ticks: the number of ticks and the true sum so far, with the noise of nodes.
 
-    All of it is secret.
-
-    The higher digits make a multiple of a level's length. For each level, leaves first, `before` has the noises of the
-    nodes just before that multiple, and `behind` those just after it that have been drawn.
+    All of it is secret. Take the largest multiple of a level's length up to now. For each level, leaves first, `before`
+    has the noises of the nodes just before that multiple, and `behind` those of the nodes just after it that have been
+    drawn.
     """
 
     ticks: int
@@ -73,7 +72,7 @@ class SignedTree:
 
     @property
     def levels(self) -> int:
-        """The least number of digits for every number of ticks up to the horizon."""
+        """The least number of levels with which the tree covers every number of ticks up to the horizon."""
         levels = 1
         while self.branching**levels < 2 * self.horizon + 1:
             levels += 1

@@ -23,7 +23,7 @@ Smoother: TypeAlias = Callable[[Sequence[int], int, Fraction], Fraction]
 
 
 def take_median(group: Sequence[int], latest: int, variance: Fraction) -> Fraction:
-    """Return the median of the group.
+    """Return the median of the group's noisy counts, the published smoother.
 
     >>> [str(take_median(group, 0, Fraction(0))) for group in ([44, 56, 67], [44, 56])]
     ['56', '50']
@@ -34,7 +34,7 @@ def take_median(group: Sequence[int], latest: int, variance: Fraction) -> Fracti
 
 
 def take_average(group: Sequence[int], latest: int, variance: Fraction) -> Fraction:
-    """Return the mean of the group.
+    """Return the mean of the group's noisy counts.
 
     >>> str(take_average([1, 2, 4], 4, Fraction(0)))
     '7/3'
@@ -44,7 +44,7 @@ def take_average(group: Sequence[int], latest: int, variance: Fraction) -> Fract
 
 
 def shrink_to_average(group: Sequence[int], latest: int, variance: Fraction) -> Fraction:
-    """Return James and Stein's estimator towards the group's mean, corrected, with its positive part.
+    """Return James and Stein's estimator (positive part): the latest count, shrunk towards the group's mean.
 
     >>> str(shrink_to_average([0, 0, 4, 8], 8, Fraction(11)))
     '27/4'

@@ -77,7 +77,7 @@ def compute_unit_epsilon(epsilon: Fraction, *, sensitivity_ticks: int) -> Fracti
 
 
 def check_budget(*, epsilon: Fraction, sensitivity: int) -> None:
-    """Raise ValueError unless both are positive."""
+    """Raise ValueError unless `epsilon` and `sensitivity` are positive."""
     if epsilon <= 0 or sensitivity < 1:
         raise ValueError("a stream has an epsilon above zero and a sensitivity of one or more")
 

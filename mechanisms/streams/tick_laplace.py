@@ -41,7 +41,7 @@ class TickLaplace:
 
     @property
     def rate(self) -> Fraction:
-        """The rate of the noise."""
+        """The rate of the noise on every count."""
         return self.epsilon / self.sensitivity
 
     def start(self) -> Stateless:
@@ -49,7 +49,7 @@ class TickLaplace:
         return Stateless()
 
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> Tick[Stateless]:
-        """Advance one tick."""
+        """Return each count plus fresh noise. Nothing is kept between ticks."""
         check_counts(states, counts)
         noisy = add_noise(counts, rate=self.rate, noise=noise).tolist()
         return Tick(states=tuple(states), estimates=tuple(map(Fraction, noisy)))
@@ -64,12 +64,12 @@ class LastNoisyCounts:
 
 @dataclass(frozen=True, slots=True)
 class BackwardSmoothing:
-    """BS_k: the mean of the noisy counts of this tick and of the `ticks_back` ticks before it, as far as they exist.
+    """BS_k: the mean of the noisy counts of this tick and of up to `ticks_back` ticks before it.
 
     Guarantee: `epsilon` at event level (docs/proofs/streams.md).
 
     Raises:
-        Unachievable, ValueError: as for `TickLaplace`; no tick to look back on.
+        Unachievable, ValueError: as for `TickLaplace`. ValueError also if `ticks_back` is below one.
     """
 
     epsilon: Fraction
@@ -93,7 +93,7 @@ class BackwardSmoothing:
         return LastNoisyCounts(noisy_counts=())
 
     def advance(self, states: Sequence[LastNoisyCounts], counts: Integers, *, noise: Noise) -> Tick[LastNoisyCounts]:
-        """Advance one tick."""
+        """Add noise to the counts of one tick, and return the means with the noisy counts of earlier ticks."""
         check_counts(states, counts)
         noisy = add_noise(counts, rate=self.laplace.rate, noise=noise).tolist()
         kept = [

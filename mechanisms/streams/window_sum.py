@@ -18,9 +18,9 @@ from mechanisms.streams.stream import Tick
 
 @dataclass(frozen=True, slots=True)
 class WindowGroups:
-    """The groups that overlap the window, oldest first, with their present medians and their numbers of ticks.
+    """The groups that overlap the window, oldest first, with their current medians and their numbers of ticks.
 
-    Ticks of the oldest group that have left the window are included. All of it is public.
+    Ticks of the oldest group that are no longer in the window are included. All of it is public.
     """
 
     medians: tuple[Fraction, ...]
@@ -29,7 +29,9 @@ class WindowGroups:
 
 @dataclass(frozen=True, slots=True)
 class WindowSumSmoother:
-    """The sum over the last `window` ticks, or over all ticks while there are fewer. One PeGaSus may have several.
+    """The sum over the last `window` ticks, or over all ticks while there are fewer.
+
+    One PeGaSus may have several of them.
 
     Guarantee: no loss beyond PeGaSus's own epsilon, for any windows (docs/proofs/streams.md).
 
@@ -49,7 +51,7 @@ class WindowSumSmoother:
         return WindowGroups(medians=(), sizes=())
 
     def advance(self, states: Sequence[WindowGroups], tick: Tick[PegasusState]) -> Tick[WindowGroups]:
-        """Return the sums at a tick of PeGaSus with the median.
+        """Return the sums over the window that ends at one tick of PeGaSus, which must use the median.
 
         The tick's estimates are the medians of the latest groups.
         """

@@ -28,7 +28,7 @@ class Zeros:
         return Stateless()
 
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> Tick[Stateless]:
-        """Advance one tick."""
+        """Return a zero for each stream. Nothing is kept between ticks."""
         del noise
         check_counts(states, counts)
         return Tick(states=tuple(states), estimates=(Fraction(0),) * len(states))
