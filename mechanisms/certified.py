@@ -23,7 +23,7 @@ class Probability:
     bound_digits: Callable[[int], tuple[int, int]]
 
     def read_prefix(self, bits: int) -> int:
-        """Return `floor(value * 2**bits)`, exactly."""
+        """Return the first `bits` binary digits of the number as an integer, exactly: `floor(value * 2**bits)`."""
         precision = max(_FIRST_PRECISION, bits + 64)
         while True:
             low, high = self.bound_digits(precision)
@@ -54,9 +54,12 @@ def make_rational(value: Fraction) -> Probability:
 
 
 def make_exponential(rate: Fraction, *, doubled: int, most: int) -> Probability:
-    """Return `exp(-rate * 2**doubled)` for a rational `rate > 0`. It is irrational, so every prefix is decided.
+    """Return `exp(-rate * 2**doubled)` for a rational `rate > 0`.
 
-    `most >= doubled` is the largest `doubled` that the caller uses with this rate, so that all share one computation.
+    It is irrational, so a prefix of its digits decides a draw.
+
+    `most >= doubled` is the largest `doubled` that the caller uses with this rate, so that all of them share one
+    computation.
     """
     return Probability(lambda precision: bound_exponentials(rate, most, precision)[doubled])
 
@@ -146,7 +149,7 @@ Survivals = Callable[[int], Iterator[tuple[int, int]]]
 
 
 def list_geometric_survivals(first: Probability, rate: Fraction, *, doubled: int) -> Survivals:
-    """Return `first * exp(-rate * 2**doubled * (k - 1))` for `k = 1, 2, ..` without end."""
+    """Return the infinite sequence `first * exp(-rate * 2**doubled * (k - 1))` for `k = 1, 2, ..`."""
 
     def bounds(precision: int) -> Iterator[tuple[int, int]]:
         low, high = first.bound_digits(precision)

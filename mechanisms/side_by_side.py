@@ -39,7 +39,9 @@ def run_in_order(work: Callable[[_Part], _Result], parts: Sequence[_Part], *, th
 
 
 def work_in_pipeline(work: Callable[[_Part], object], parts: Iterable[_Part]) -> None:
-    """Run `work` on each part in a thread while this thread makes the next part. At most two parts exist at a time.
+    """Run `work` on each part in a second thread, while the calling thread makes the next part.
+
+    At most two parts exist at a time.
 
     Raises:
         Exception: the exception of making a part, or the first one of `work`. No further part is made then.

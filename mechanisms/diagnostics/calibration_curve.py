@@ -20,14 +20,14 @@ _BAND = 1.96  # standard errors on either side: about 95 % of the bins of a cali
 
 @dataclass(frozen=True, slots=True)
 class CalibratedBin:
-    """Some neighbouring bins, joined.
+    """Some neighbouring bins, joined into one.
 
     Parameters:
         low, high: its first cell, and the cell after its last.
         rows: noisy.
         score: the mean middle of its bins.
         outcome: the share of positive outcomes, noisy; it may lie outside 0 to 1.
-        band: the bound on a calibrated model's residual, which holds about 95 times in 100.
+        band: a bound on the residual of a calibrated model, which holds in about 95 of 100 cases.
     """
 
     low: int

@@ -63,9 +63,9 @@ def find_intervals(
 
 
 def count_parts_of_cost(cells: int) -> int:
-    """Return the number of parts of a cost of one.
+    """Return the number of equal parts into which a cost of one is divided.
 
-    The mean of any number of cells that is a power of two is a whole number of them.
+    The mean over 1, 2, 4, 8, ... cells is then a whole number of parts.
     """
     return _find_next_power_of_two(cells)
 
@@ -73,14 +73,15 @@ def count_parts_of_cost(cells: int) -> int:
 def compute_noise_scale(length: int, *, cells: int) -> int:
     """Return the scale of the noise on an interval's cost, in the parts of `count_parts_of_cost`.
 
-    It is the most by which one row moves the interval's cost relative to any other partition.
+    It is the most by which one row changes the difference between the interval's cost and the cost of any other
+    partition.
     """
     unit = count_parts_of_cost(cells)
     return 4 * unit - 2 * unit // length - 2
 
 
 def find_least_partition(counts: Integers, *, of_noise: int, perturb: Perturb) -> tuple[int, ...]:
-    """Return the edges of the partition of least total cost, or of the first found of equal ones.
+    """Return the edges of the partition of least total cost. Among equal ones, return the first found.
 
     Parameters:
         of_noise: the cost of an interval's noise, in parts.

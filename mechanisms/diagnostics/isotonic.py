@@ -6,7 +6,7 @@ from mechanisms.diagnostics.score_histogram import Floats
 
 
 def fit_isotonic(values: Floats) -> Floats:
-    """Return the numbers that do not fall and have the least sum of squared differences from `values`.
+    """Return the non-decreasing numbers with the least sum of squared differences from `values`.
 
     >>> fit_isotonic(np.array([1.0, 3.0, 2.0, 4.0])).tolist()
     [1.0, 2.5, 2.5, 4.0]

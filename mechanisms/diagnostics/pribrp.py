@@ -33,7 +33,7 @@ _GAMMA = 0.9  # of the print: with this probability a bin is large enough
 
 @dataclass(frozen=True, slots=True)
 class ResidualBin:
-    """One bin as released.
+    """One released bin.
 
     Parameters:
         low, high: its first cell, and the cell after its last.
@@ -78,7 +78,8 @@ def merge_bins(
 ) -> tuple[int, ...]:
     """Return the edges of runs of bins from the left, each with about `least` rows or more.
 
-    Guarantee: `epsilon`-private for one row more or less: it is in one run, whose sizes it raises or lowers alike.
+    Guarantee: `epsilon`-private for one row more or less: the row is in one run, and raises or lowers all sizes of that
+    run.
     """
     check_rate(epsilon / 2)
     kept, start = [edges[0]], 0

@@ -44,9 +44,9 @@ def release_priroc(counts: Integers, *, epsilon: Fraction, most_rows: int, noise
 
 
 def release_priroc_fix(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> ScoreHistogram:
-    """Release a histogram with fixed thresholds, one for each cell but 1,024 at most.
+    """Release a histogram with fixed thresholds, one for each cell, but at most 1,024.
 
-    Guarantee and parameters as above.
+    Guarantee and parameters as for `release_priroc`.
     """
     edges = cut_cells_equally(len(counts), bins=FIXED_BINS)
     return _release_counts(counts, edges, epsilon=epsilon, most_rows=most_rows, noise=noise)

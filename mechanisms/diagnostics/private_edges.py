@@ -19,10 +19,10 @@ from mechanisms.protocol import Noise
 
 
 def find_edges(counts: Integers, *, levels: int, epsilon: Fraction, most_rows: int, noise: Noise) -> tuple[int, ...]:
-    """Return rising edges, from 0 to the number of cells, of at most `2**levels` bins.
+    """Return ascending edges, from 0 to the number of cells, of up to `2**levels` bins with about equally many rows.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
-    How many draws there are depends on the edges alone. Proof: docs/proofs/score_histogram.md.
+    The number of draws depends on the edges alone. Proof: docs/proofs/score_histogram.md.
 
     Parameters:
         counts: rows by cell, int64 of shape (cells,); private.
@@ -41,7 +41,9 @@ def find_edges(counts: Integers, *, levels: int, epsilon: Fraction, most_rows: i
 
 
 def find_noisy_maximum(scores: Integers, *, rate: Fraction, noise: Noise) -> int:
-    """Return the index of the greatest score with one-sided noise, or of the first of equal ones.
+    """Return the index of the greatest score after one-sided noise is added to each.
+
+    Among equal ones, return the first.
 
     Guarantee: `2 * rate`-private where one unit changes each score by one at most.
     """

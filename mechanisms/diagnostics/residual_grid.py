@@ -95,7 +95,7 @@ def release_residuals(counts: Integers, *, rows: int, epsilon: Fraction, most_ro
 
 
 def scan_cells(counts: Integers, *, rows: int, epsilon: Fraction, noise: Noise) -> int:
-    """Return a number of cells, at least one, after which few rows lie.
+    """Return a number of cells, at least one, beyond which few rows lie.
 
     It is `epsilon`-private for one row more or less.
     """
@@ -110,7 +110,7 @@ def scan_cells(counts: Integers, *, rows: int, epsilon: Fraction, noise: Noise) 
 
 
 def fold_middle(counts: Integers) -> Integers:
-    """Return counts by distance from the middle of an even number of cells."""
+    """Return the counts by distance from the middle. The number of cells is even."""
     half = len(counts) // 2
     return np.asarray(counts[half:] + counts[:half][::-1])
 

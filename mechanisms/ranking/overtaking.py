@@ -26,9 +26,12 @@ Floats = npt.NDArray[np.float64]
 
 
 def bound_overtaken(*, rate: float, behind: int, ahead: int, distance: int) -> float:
-    """Return an upper bound on `P(max of behind draws >= min of ahead draws + distance)`, less than 1 % above it.
+    """Return an upper bound on the probability that one of `behind` keys overtakes one of `ahead` keys.
 
-    Guarantee: an upper bound but for rounding of `MARGIN` at most (docs/proofs/ranking.md).
+    With `behind` draws on one side and `ahead` draws on the other, it is `P(max of the first >= min of the second +
+    distance)`. The bound is less than 1 % above it.
+
+    Guarantee: an upper bound, apart from rounding of at most `MARGIN` (docs/proofs/ranking.md).
 
     Parameters:
         rate: of the noise, per unit of the distance.
@@ -52,9 +55,9 @@ def bound_overtaken(*, rate: float, behind: int, ahead: int, distance: int) -> f
 
 
 def compute_swap_probability(*, rate: float, distance: int) -> float:
-    """Return `P(K >= K' + distance)` of two draws.
+    """Return the probability that noise swaps two keys: `P(K >= K' + distance)` for two draws.
 
-    It is the probability that a key is ranked before, or level with, one that is truly `distance` ahead.
+    It is the probability that a key is ranked before, or level with, a key that is truly `distance` ahead.
 
     Parameters:
         rate: of the noise, per unit of the distance.

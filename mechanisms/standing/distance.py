@@ -27,10 +27,10 @@ from mechanisms.threshold.joint_loss import expose_all_functionals
 
 @dataclass(frozen=True, slots=True)
 class StandingDistance:
-    """A calibrated standing question with one alarm, or ladder, on its signed distance. It is a `Standing`.
+    """A calibrated standing question with one alarm, or ladder, on its signed distance. It implements `Standing`.
 
-    Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task, for any formula. One
-    key's window loses `worst_case_epsilon` of one privacy unit at most (docs/proofs/standing.md).
+    Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task, for any formula. Through
+    one key's window, one privacy unit loses `worst_case_epsilon` at most (docs/proofs/standing.md).
 
     `functional_weights` has each functional's weight. `alarm` watches the distance as its only functional. If the
     formula is a single literal, it watches the literal's own value, or its negative.
@@ -42,31 +42,34 @@ class StandingDistance:
 
     @property
     def worst_case_epsilon(self) -> float:
-        """Return `Standing.worst_case_epsilon`."""
+        """The loss bound of one key and window, rounded up: that of the alarm."""
         return self.alarm.worst_case_epsilon
 
     @property
     def fnr(self) -> float:
-        """Return `Standing.fnr`."""
+        """A bound on the probability that a key is missing, as in `Standing.fnr`."""
         return self.alarm.fnr
 
     @property
     def fpr(self) -> float:
-        """Return `Standing.fpr`."""
+        """A bound on the probability that a key alerts wrongly, as in `Standing.fpr`."""
         return self.alarm.fpr
 
     @property
     def distance_regime(self) -> Regime:
-        """The way in which one privacy unit changes the distance."""
+        """The rule by which one privacy unit changes the distance."""
         (regime,) = self.alarm.task.regimes
         return regime
 
     def draw_state(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw_state`."""
+        """Draw the alarms of all keys for one window, and return the state as bytes."""
         return self.alarm.draw_state(keys=keys, noise=noise)
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Take a look as `Standing.take_look`. The state keeps only totals of the distance, not the values."""
+        """Return the state after one look at the keys' distances, and the keys in the answer.
+
+        The state keeps only totals of the distance, not the values.
+        """
         if values.ndim != 2 or len(values) != len(self.task.sensitivities):
             raise ValueError("a look has a value of each functional for each key")
         lone = _find_only_literal(self.task.formula)
@@ -77,7 +80,7 @@ class StandingDistance:
         return self.alarm.take_look(state, distance[np.newaxis, :], look=look, noise=noise)
 
     def compute_spent_losses(self, state: bytes) -> Epsilons:
-        """Return `Standing.compute_spent_losses`."""
+        """Return each key's loss so far in this window, rounded up."""
         return self.alarm.compute_spent_losses(state)
 
 
@@ -129,11 +132,11 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
 
 
 def find_distance_regime(task: StandingTask) -> Regime:
-    """Return how one privacy unit changes the distance of a formula.
+    """Return the rule by which one privacy unit changes the distance of a formula.
 
-    Guarantee: docs/proofs/standing.md. A literal alone changes as its functional does. Of several, all above or all
-    below their cuts, on values that a unit only adds to, it is moved one way, not always by more at later looks. Any
-    other may be moved either way.
+    Guarantee: docs/proofs/standing.md. The distance of a single literal changes as its functional does. Let several
+    literals all ask for values above their cuts, or all below, and let a unit only add to the values. Then the distance
+    changes in one direction, but not always by more at later looks. Any other distance may change in both directions.
 
     Raises:
         Unachievable: values of sliding windows.
@@ -151,8 +154,9 @@ def find_distance_regime(task: StandingTask) -> Regime:
 def list_early_mechanisms(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, ...]:
     """Return the mechanisms that alert before a window closes under the contract, the cheapest first.
 
-    If `monotone`, an alarm for each threshold, and, of several in windows that do not slide, one for the whole formula,
-    which is cheaper where one unit moves all of them; else that alone.
+    If the task is `monotone`, one mechanism has an alarm for each threshold. If windows do not slide and there are
+    several thresholds, another one has one alarm for the whole formula. That is cheaper if one unit changes all of the
+    values. If the task is not `monotone`, only the latter is returned.
 
     Raises:
         Unachievable: none keeps the contract; as `calibrate_standing_alarms`, `calibrate_distance`.

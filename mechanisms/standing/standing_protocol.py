@@ -19,10 +19,12 @@ class LookResult:
 
 
 class Standing(Protocol):
-    """The calibration of a standing question. Windows are independent, and a state is of one window and all keys.
+    """The interface of a calibrated standing question. Windows are independent.
 
-    `worst_case_epsilon` bounds the loss of one privacy unit by one key's window, for any data. `fnr` and `fpr` are the
-    guaranteed error rates, or None without a guarantee.
+    A state is about one window and all keys.
+
+    `worst_case_epsilon` bounds the loss of one privacy unit through one key's window, for any data. `fnr` and `fpr` are
+    the guaranteed error rates, or None without a guarantee.
     """
 
     @property
@@ -55,4 +57,4 @@ class Standing(Protocol):
         """
 
     def compute_spent_losses(self, state: bytes) -> Epsilons:
-        """Return the loss of each key's window up to this state, rounded up, shape (keys,)."""
+        """Return the loss through each key's window up to this state, rounded up, shape (keys,)."""

@@ -16,7 +16,9 @@ _ULP = 2.0**-52  # a float's relative spacing: what each addition may lose
 
 
 def expose_all_functionals(functionals: int) -> tuple[Exposure, ...]:
-    """Return one exposure in which one unit changes every functional in full: the plain sum.
+    """Return the one exposure in which one unit changes every functional by its full sensitivity.
+
+    The joint loss is the plain sum.
 
     >>> compute_joint_loss([Fraction(1, 2), Fraction(1, 4)], expose_all_functionals(2))
     Fraction(3, 4)
@@ -25,7 +27,7 @@ def expose_all_functionals(functionals: int) -> tuple[Exposure, ...]:
 
 
 def expose_functional_sets(sets: Iterable[Iterable[int]], *, functionals: int) -> tuple[Exposure, ...]:
-    """Return an exposure for each set of functionals that one unit can change at once, each of them in full.
+    """Return one exposure for each set of functionals that one unit can change at once. It changes all of them in full.
 
     >>> [[int(part) for part in one] for one in expose_functional_sets([[0, 1], [2]], functionals=3)]
     [[1, 1, 0], [0, 0, 1]]
@@ -34,7 +36,7 @@ def expose_functional_sets(sets: Iterable[Iterable[int]], *, functionals: int) -
 
 
 def drop_dominated_exposures(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
-    """Return the exposures without those that another one covers in every part, the largest first.
+    """Return the exposures without those that another exposure covers in every part. The largest come first.
 
     Guarantee: for all epsilons >= 0 the joint loss is the same.
 
