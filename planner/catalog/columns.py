@@ -45,7 +45,7 @@ class SqlType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """A computed column: `date_trunc('part', column)`, `extract(part from column)` or `column::date`."""
+    """The formula of a computed column: `date_trunc('part', column)`, `extract(part from column)` or `column::date`."""
 
     function: str  # "date_trunc" | "extract" | "date"
     part: str  # "" for "date"
@@ -53,7 +53,7 @@ class Derivation:
 
 
 class ResultCache:
-    """Results that are computed from pinned data when first needed, and kept for all questions."""
+    """A cache of results that questions compute from pinned data. Each is computed when it is first needed."""
 
     __slots__ = ("_known",)
 
@@ -73,10 +73,11 @@ class ResultCache:
 
 
 class LookupValues:
-    """The pinned values of a lookup column, each once, and the value found for each, in the same order.
+    """The pinned values of a lookup column, each once, and the value that is looked up for each, in the same order.
 
     There may be a million. All questions of one catalog share one object, together with the results computed from it.
-    `known_from` and `found_from` name the pinned column that each side is, if it is one: equal names mean equal values.
+    `known_from` and `found_from` name the pinned columns of both sides. They are None if a side is no such column.
+    Equal names mean equal values.
     """
 
     __slots__ = ("found", "found_from", "known", "known_from", "remembered")
@@ -148,10 +149,10 @@ class LookupValues:
 class Lookup:
     """A column of a pinned public table, looked up for each row by a column of the private table.
 
-    `pairs` are the pinned values of that column, each with the value that is found for it. Every other value, and NULL,
-    gives NULL. `source` names the pinned data and the columns of the lookup: another pin is another column. If it
-    `has_classes`, there is no public table. The lookup then maps the values of a key column to classes, each named by
-    its first value. It stands for an expression of the question that is constant within each class.
+    `pairs` are the pinned values of the private table's column, each with the value looked up for it. Every other
+    value, and NULL, gives NULL. `source` names the pinned data and the columns of the lookup: another pin is another
+    column. If it `has_classes`, there is no public table. The lookup then maps the values of a key column to classes,
+    each named by its first value. It stands for an expression of the question that is constant within each class.
     """
 
     column: str
@@ -161,7 +162,10 @@ class Lookup:
 
     @property
     def is_listed(self) -> bool:
-        """Return True if conditions on the column become lists of the values that find the looked-up values."""
+        """Return True if a condition on the column can be written as a list of base values.
+
+        The list has the values by which the wanted values are looked up.
+        """
         return len(self.pairs) <= MOST_LISTED
 
 
@@ -169,12 +173,13 @@ class Lookup:
 class ValueGroups:
     """Numbered groups into which a question divides the values of one column.
 
-    For a column with an order, `cut_points` rise and `groups` has one number more. A value's place in `groups` is the
-    number of cut points that are at or below it. For another column, a row is in the first group of `groups` whose
-    condition in `tests` holds. `null_group` is the group of NULL. Rows whose group is None do not count. `shown_values`
-    has for each group one value that lies in it, of the column's type `kind`. With `distinct` the expression that forms
-    the groups is known to differ between groups. If the cut points are `Steps`, groups are numbered in their order. If
-    the groups are `is_exhaustive`, the shown values are all that the column has.
+    For a column with an order, `cut_points` rise and `groups` has one entry more than there are cut points. A value's
+    place in `groups` is the number of cut points that are at or below it. For another column, a row is in the first
+    group of `groups` whose condition in `tests` holds. `null_group` is the group of NULL. Rows whose group is None do
+    not count. `shown_values` has for each group one value that lies in it, of the column's type `kind`. With
+    `distinct` the expression that forms the groups is known to differ between groups. If the cut points are `Steps`,
+    groups are numbered in their order. If the groups are `is_exhaustive`, the shown values are all that the column
+    has.
     """
 
     column: str
@@ -189,7 +194,7 @@ class ValueGroups:
 
     @property
     def meaning(self) -> str:
-        """Return the rule that assigns rows to groups, as text: equal texts mean equal groups."""
+        """The rule that assigns rows to groups, as text. Equal texts mean equal groups."""
         if isinstance(self.cut_points, Steps) and len(self.cut_points) > MOST_WRITTEN:
             return f"{self.cut_points.meaning}\n{self.groups[0]} to {self.groups[-1]}, {self.null_group}"
         return "\n".join(map(repr, (tuple(self.cut_points), self.tests, self.groups, self.null_group)))
@@ -199,9 +204,9 @@ class ValueGroups:
 class MergedKeys:
     """Numbered groups into which a question divides the combinations of values of several keys.
 
-    `known` are each key's values, and `groups` has the group of each combination; the last key's value changes first. A
-    row with another value, or NULL, in one of the keys is in no group. `shown_values` has one combination of each
-    group.
+    `known` are each key's values, and `groups` has the number of the group of each combination; the last key's value
+    changes first. A row is in no group if one of its keys is NULL or has a value that is not in `known`.
+    `shown_values` has one combination of each group.
     """
 
     columns: tuple[str, ...]
@@ -211,13 +216,13 @@ class MergedKeys:
 
     @property
     def meaning(self) -> str:
-        """Return the rule that assigns rows to groups, as text: equal texts mean equal groups."""
+        """The rule that assigns rows to groups, as text. Equal texts mean equal groups."""
         return "\n".join(map(repr, (self.known, self.groups)))
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product in a question: each row's values of these measures, clipped and rounded, are multiplied.
+    """A product of measures in a question: each row's values, clipped and rounded, are multiplied.
 
     The columns are sorted by name. A column that occurs twice is squared.
     """
@@ -261,11 +266,11 @@ class Column:
 
     `stored` is the source's type of a stored column when the catalog was made; every read is checked against it.
     `required`: the source's schema allows no NULL in it. `bands` are what the owner proposes to ask about a measure.
-    `enumerated`: a text that the source stores as an enum, and that is cast before it is grouped by. `computed`: a key
-    that a question makes and the policy does not declare. `groupable`: questions may make keys of its values.
-    `canonical` is the rule that assigns rows to the groups of a computed key, independent of its spelling.
-    `filter_only`: the owner allows it in filters alone, so no automatic clip makes it a measure. `is_unit_value`: a
-    question computes it from all rows of the unit that a row belongs to (`UnitValues`).
+    `enumerated`: the source stores the text as an enum, so the SQL casts it before grouping. `computed`: a key that a
+    question makes and the policy does not declare. `groupable`: questions may make keys of its values. `canonical` is
+    the rule that assigns rows to the groups of a computed key, independent of its spelling. `filter_only`: the owner
+    allows it in filters alone, so no automatic clip makes it a measure. `is_unit_value`: a question computes it from
+    all rows of the unit that a row belongs to (`UnitValues`).
     """
 
     name: str
@@ -299,7 +304,7 @@ class Column:
 
     @property
     def bases(self) -> tuple[str, ...]:
-        """The names of the columns that it is computed from; empty for a stored column."""
+        """The names of the columns from which the column is computed. Empty for a stored column."""
         match self.derivation:
             case Derivation(column=base) | Lookup(column=base) | ValueGroups(column=base):
                 return (base,)
@@ -312,15 +317,15 @@ class Column:
 
     @property
     def longest_text(self) -> int:
-        """Return the number of characters that conditions and distinct counts see of a text. Longer texts are cut."""
+        """The number of characters of a text that conditions and distinct counts read. Longer texts are cut."""
         return LONGEST_TEXT if self.max_length is None else self.max_length
 
     @property
     def label(self) -> str:
-        """Return the column's name in the ledger.
+        """The column's name in the ledger.
 
-        The label contains the derivation, or the pinned data of a lookup. Another derivation or pin under the same name
-        is therefore another column. Classes of a key's values have the label of that key.
+        The label contains the derivation, or the pinned data of a lookup. Another derivation or pin under the same
+        name is therefore another column. Classes of a key's values have the label of that key.
         """
         match self.derivation:
             case Lookup(has_classes=True):
@@ -336,7 +341,7 @@ class Column:
 class ComputedName(str):
     """The name of a column that a question computes: the text of its expression, together with the column.
 
-    Conditions and terms refer to columns by name. No table lists these columns, but every table finds them by this
+    Conditions and terms refer to columns by name. No table lists a computed column, but every table finds it by this
     name.
     """
 
@@ -345,7 +350,7 @@ class ComputedName(str):
 
     @classmethod
     def from_column(cls, column: Column) -> "ComputedName":
-        """Return the name of a computed column."""
+        """Return the computed column's name, which carries the column itself as its attribute `column`."""
         made = cls(column.name)
         made.column = replace(column, name=made)
         return made

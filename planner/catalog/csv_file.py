@@ -44,7 +44,7 @@ class CsvFile:
     timestamp_format: str = ""
 
     def write_relation(self, path: str) -> str:
-        """Return the SQL of the file's rows with typed columns."""
+        """Return the SQL that reads the file's rows with typed columns."""
         typed = ", ".join(f"{self._write_cast(name, kind)} AS {_quote_identifier(name)}" for name, kind in self.columns)
         return f"(SELECT {typed} FROM {self._write_scan(path, has_header=self.has_header)})"
 
@@ -110,7 +110,7 @@ class HeaderLine:
 def find_header_line(relation: str) -> HeaderLine | None:
     """Return the header line of a relation that is a pinned CSV file.
 
-    Return None if the file has none, or for other relations.
+    Return None for a file without a header line, and for any other relation.
     """
     found = _PINNED.fullmatch(relation)
     if found is None:

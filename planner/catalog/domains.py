@@ -21,7 +21,7 @@ _LONGEST = 2**63  # the end of bigint
 def parse_value(raw: object, kind: SqlType) -> Value:
     """Parse a policy's value as a value of a key's type. Dates and timestamps may be ISO text.
 
-    Raise a `Fault` (KH003).
+    Raise a `Fault` (KH003) if the value is none of that type.
     """
     match kind, raw:
         case (SqlType.BOOLEAN, bool()):
@@ -90,11 +90,11 @@ def list_values(values: Sequence[object], kind: SqlType) -> tuple[Value, ...]:
 def expand_range(
     first: object, last: object, step: object, kind: SqlType, *, most: int = MAX_VALUES
 ) -> tuple[Value, ...]:
-    """Return the domain of `range = [first, last], step = ...`, with the last value if the steps meet it.
+    """Return the domain of `range = [first, last], step = ...`. It includes `last` if a step ends there.
 
     `step` is a whole number for integers (1 if absent), text such as "1 month" for dates (a day if absent) and
-    timestamps (an hour if absent). Raise a `Fault` (KH003), also for more than `most` values; the size is checked
-    before any is made.
+    timestamps (an hour if absent). Raise a `Fault` (KH003), also for more than `most` values; the number is checked
+    before any value is made.
     """
     if kind not in (SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP):
         problem = f"a range needs integers, dates or timestamps, not {kind.value}"

@@ -6,7 +6,10 @@ from typing import TypeAlias
 
 
 class Fault(ValueError):
-    """A fault and its remedy; the policy adds key, value and line and raises a `KeyholeError`."""
+    """A fault in the policy, with its remedy.
+
+    The policy's reader adds key, value and line, and raises a `KeyholeError`.
+    """
 
     def __init__(self, code: str, problem: str, *, hint: str) -> None:
         super().__init__(problem)

@@ -19,7 +19,10 @@ WHOLE_TABLE = "whole_table"  # the one column of an answer about a table that is
 
 
 def format_value(value: Value) -> str:
-    """Return a value as PostgreSQL prints it (DateStyle ISO). Keys are charged, stored and returned in this form."""
+    """Return a value as PostgreSQL prints it (DateStyle ISO). The ledger and answers have keys in this form.
+
+    Keys are charged, stored and returned in this form.
+    """
     match value:
         case bool():
             return "true" if value else "false"
@@ -40,9 +43,10 @@ def quote_in_row(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KeySpace:
-    """Grouping columns in the question's order, each with the values that it may take there (row-major product).
+    """The grouping columns in the question's order, each with the values that it may take in this question.
 
-    Without columns there is one key, which is the whole table.
+    The keys are all combinations of these values, in row-major order. Without columns there is one key: the whole
+    table.
     """
 
     columns: tuple[Column, ...]
@@ -70,11 +74,11 @@ class KeySpace:
 
     @property
     def size(self) -> int:
-        """The number of keys."""
+        """The number of keys: the product of the numbers of values."""
         return prod(self.shape)
 
     def count_values(self, names: tuple[str, ...]) -> int:
-        """Return the number of combinations of the values of some of the keys."""
+        """Return the number of combinations of the values of the named key columns."""
         return prod(len(values) for name, values in zip(self.names, self.values, strict=True) if name in names)
 
     def number_values(self, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
@@ -100,6 +104,6 @@ class KeySpace:
         return self.values[index] if declared is None else declared
 
     def count_reachable_groups(self, table: Table) -> int:
-        """Return the number of keys of the whole public domain in which one unit could have rows without bounds."""
+        """Return the number of keys, of the whole public domain, in which a unit without bounds could have rows."""
         free = [i for i, column in enumerate(self.columns) if not table.determines(column)]
         return prod(len(self.get_whole_domain(i)) for i in free)

@@ -27,7 +27,7 @@ def add_source_keys(catalog: Catalog, identities: Mapping[str, RelationIdentity]
 
 
 def drop_source_keys(table: Table) -> Table:
-    """Return the table without keys, for statements that are not checked against the source's keys as they read."""
+    """Return the table without the source's unique keys. Statements over the result do not check these keys."""
     return _add_keys(table, {})
 
 

@@ -23,7 +23,9 @@ MOST_VALUES = 4_000_000
 
 
 def remember_of_list(compute: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Cache `compute(values, *about)` by the identity of the tuple `values` and equal `about`, for recently used lists.
+    """Cache `compute(values, *about)` for recently used lists.
+
+    The cache's key is the identity of `values`, together with `about`.
 
     The cache holds results about at most `MOST_VALUES` values, or about one longer list. Threads may share it.
     """

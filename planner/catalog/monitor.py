@@ -22,7 +22,7 @@ class Alert(StrEnum):
 
 
 class ClearRule(StrEnum):
-    """The time at which a key leaves the answer: at the close of the window, or at the first look that denies it."""
+    """The rule by which a key leaves a monitor's answer: when its window closes, or at the first look that fails."""
 
     AT_THE_CLOSE = "at the close"  # of its window
     AT_ONCE = "at once"  # at the first look at which it does not hold any more
@@ -47,11 +47,11 @@ class Windows:
 class Monitor:
     """A standing question over arriving data, as the policy declares it. Times are UTC without a time zone.
 
-    From the beginning of a window, looks follow each other at the distance `every`. A look is made `lateness` after its
-    nominal time. `begins` and `ends` are the horizon: windows that begin within it are watched to their end, and all of
-    them are charged when the monitor starts. `fnr`, `fpr` and `tolerance` have the policy's default if they are None.
-    `alert` None means early where the formula can only become true. `analysts` may read it. `epsilon` is the loss of a
-    stream per event. It is None for alarms and for streams without loss.
+    From the beginning of a window, there is a look every `every`. A look is made `lateness` after its nominal time.
+    `begins` and `ends` are the horizon: windows that begin within it are watched to their end, and all of them are
+    charged when the monitor starts. `fnr`, `fpr` and `tolerance` have the policy's default if they are None. If
+    `alert` is None, alerts are early if the formula can only become true while a window is open. `analysts` may read
+    it. `epsilon` is the loss of a stream per event. It is None for alarms and for streams without loss.
     """
 
     name: str
@@ -75,10 +75,10 @@ class Monitor:
 
     @property
     def is_stream(self) -> bool:
-        """Return True if a published stream watches it."""
+        """Return True if one of the published stream mechanisms watches the question."""
         return self.mechanism in STREAMS
 
     @property
     def clears_at_once(self) -> bool:
-        """Return True if a key is in the answer only at the looks at which it holds."""
+        """Return True if a key leaves the answer at the first look at which the formula does not hold for it."""
         return self.clears is ClearRule.AT_ONCE

@@ -29,7 +29,7 @@ _NULL_LENGTH = b"\xff" * 8
 class PinnedTable:
     """A copy of a public table with sorted rows. `digest` is a sha256 in hex of columns and rows.
 
-    `unique` are the columns that the source keeps unique, each by itself.
+    `unique` are the columns that the source keeps unique, each without the others.
     """
 
     name: str
@@ -66,10 +66,11 @@ class PinnedDomain:
 class Pins:
     """Everything pinned for one policy.
 
-    `refreshes` has the time at which each explicitly refreshed table was last declared new. `relations` has the names
-    of each private table in the source, `columns` the source's types of its exposed columns. `states` has the state in
-    which a table was first seen in each data version. `files` has the form of each CSV file. `pace` is the speed of the
-    source on generated rows. `has_analyst_caps` says whether any analyst had a cap of their own.
+    `refreshes` has, for each table with refresh = explicit, the time at which its owner last declared new data.
+    `relations` has the names of each private table in the source, `columns` the source's types of its exposed columns.
+    `states` has the state in which a table was first seen in each data version. `files` has the form of each CSV file.
+    `pace` is the speed of the source on generated rows. `has_analyst_caps` says whether any analyst had a cap of their
+    own.
     """
 
     tables: tuple[PinnedTable, ...] = ()
@@ -95,7 +96,7 @@ class Pins:
         return next((pinned for pinned in self.domains if (pinned.table, pinned.column) == (table, column)), None)
 
     def get_relation(self, table: str) -> tuple[str, ...] | None:
-        """Return the names of a private table in the source, the most lasting first.
+        """Return the names of a private table in the source, the most stable name first.
 
         Return None if it was never pinned.
         """
@@ -114,12 +115,15 @@ class Pins:
         return next((state for name, seen, state in self.states if (name, seen) == (table, version)), None)
 
     def mark_refreshed(self, table: str, *, at: datetime) -> "Pins":
-        """Return pins in which `table` is declared new at a time in UTC."""
+        """Return pins with `at` as the time, in UTC, at which the owner declared new data in `table`."""
         return replace(self, refreshes=tuple(sorted({**dict(self.refreshes), table: at}.items())))
 
 
 def pin_table(name: str, columns: Sequence[SourceColumn], rows: Sequence[Sequence[object]]) -> PinnedTable:
-    """Return a copy of a public table from the source's rows, in any order. Raise a `Fault` (KH006)."""
+    """Return a copy of a public table from the source's rows, in any order.
+
+    Raise a `Fault` (KH006) for a value or type that cannot be pinned.
+    """
     kinds = _list_copyable_types(columns)
     by_column = list(zip(*rows, strict=True)) or [()] * len(columns)
     copied = [
@@ -141,9 +145,9 @@ def pin_table(name: str, columns: Sequence[SourceColumn], rows: Sequence[Sequenc
 def read_pinned_table(
     name: str, columns: Sequence[SourceColumn], rows: Sequence[Sequence[str | None]], *, digest: str
 ) -> PinnedTable | None:
-    """Return the pinned copy from its values as texts, in the order of the pin file.
+    """Return the pinned copy of a table from its values as texts, in the order of the pin file.
 
-    Return None if they do not match the digest. Raise a `Fault` (KH006).
+    Return None if they do not match the digest. Raise a `Fault` (KH006) for a type that cannot be pinned.
     """
     kinds = _list_copyable_types(columns)
     by_column = list(zip(*rows, strict=True)) or [()] * len(columns)

@@ -36,7 +36,7 @@ class Refresh:
 
 
 def parse_refresh(text: str) -> Refresh:
-    """Parse a policy's `refresh`. Raise a `Fault` (KH002)."""
+    """Parse a policy's `refresh`. Raise a `Fault` (KH002) for any other text."""
     if text in ("static", "live", "explicit", "hourly"):
         return Refresh(kind=text)
     if match := _DAILY.fullmatch(text):

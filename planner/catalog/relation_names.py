@@ -20,15 +20,16 @@ class ForeignKey:
 class RelationIdentity:
     """A relation as the source's own catalog knows it.
 
-    `names` all lead to this one relation. The first one survives a replacement of the data or the database (a table's
-    schema and name, a file's place); then follow names that survive a renaming. `bases` are the stored tables and files
-    whose rows it shows, directly, through views or by its parts. Two relations with a common base show rows of the same
-    people. `is_view`: the rows are not its own. `is_join`: the rows combine several relations. `unique` are columns
-    that a constraint or an index of the source keeps unique, each by itself; `keys` are sets of columns that are unique
-    together. `foreign_keys` are the source's foreign keys. `hides_rows`: policies of row-level security decide which
-    rows the reader sees. `replay_delay` is the least delay of a standby behind its server, such as "1h" or "0"; None if
-    the source is no standby. `is_foreign`: some of its rows are in another server or a file. `virtual_columns` are
-    computed when they are read. `can_check_keys`: a statement can ask the source for its keys as it reads the rows.
+    All of `names` mean this one relation. The first name stays the same if the data or the database are replaced (a
+    table's schema and name, a file's path). The other names stay the same if the relation is renamed. `bases` are the
+    stored tables and files whose rows it shows, directly, through views or by its parts. Two relations with a common
+    base show rows of the same people. `is_view`: the rows are not its own. `is_join`: the rows combine several
+    relations. `unique` are columns that a constraint or an index of the source keeps unique, each by itself; `keys`
+    are sets of columns that are unique together. `foreign_keys` are the source's foreign keys. `hides_rows`: policies
+    of row-level security decide which rows the reader sees. `replay_delay` is the least delay of a standby behind its
+    server, such as "1h" or "0"; None if the source is no standby. `is_foreign`: some of its rows are in another server
+    or a file. `virtual_columns` are computed when they are read. `can_check_keys`: a statement can ask the source for
+    its keys as it reads the rows.
     """
 
     names: tuple[str, ...]

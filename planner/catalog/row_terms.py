@@ -24,7 +24,7 @@ _AGE_STEPS = 20  # that each of the two times of an age takes
 
 
 class TermKind(StrEnum):
-    """The kind of value that an expression of a row has. Times and lengths of time are whole days or microseconds.
+    """The kind of value that an expression of a row has. Times and durations are whole days or microseconds.
 
     A month of an age has 30 days, as in PostgreSQL's comparison of intervals.
     """
@@ -43,7 +43,7 @@ class TermKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowTerm:
-    """An expression of one row's columns that has a value or NULL, and never fails.
+    """An expression over the columns of one row. It has a value or NULL, and never fails.
 
     `function` is one of these: `column`, with the column's name as `value`; `stored`, a column that is compared as it
     is; `part`, `start` or `moved`, a part, a beginning or a shift by months of a column named by `value`, or of a
@@ -63,7 +63,7 @@ class RowTerm:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns that it reads."""
+        """The columns that the expression reads."""
         if self.reads_stored:
             return frozenset((str(self.value),))
         return frozenset().union(*(one.columns for one in self.arguments))
@@ -76,9 +76,9 @@ class RowTerm:
 
     @property
     def size(self) -> int:
-        """Return the number of steps that its computation takes.
+        """Return the number of computing steps of the term.
 
-        Some functions are written with several copies of an argument, and each copy counts.
+        The SQL of some functions repeats an argument, and each copy counts.
         """
         if self.function in ("age", "months"):
             return 1 + _AGE_STEPS * sum(one.size for one in self.arguments)
@@ -97,8 +97,8 @@ class RowTerm:
 class Computed:
     """A computed value of a row: an expression of its columns that is compared or added up like a column.
 
-    `ends` are its least and greatest value, known in public, in its steps. `clipped` says of each end whether it was
-    chosen as a clip. `unbounded_columns` are the columns about which too little is known.
+    `ends` are its public least and greatest value, counted in its steps. `clipped` has True for each end that is a
+    chosen clip. `unbounded_columns` are the columns about which too little is known.
     """
 
     term: RowTerm

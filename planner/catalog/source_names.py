@@ -33,7 +33,7 @@ def is_identifier(name: str) -> bool:
 
 
 def drop_ambiguous_names(names: Iterable[SourceName]) -> tuple[SourceName, ...]:
-    """Return the names that clients may write. A name of two tables is dropped."""
+    """Return the names that clients may write. A name that two tables have is dropped."""
     usable = [
         one for one in names if is_free_schema(one.schema) and is_identifier(one.schema) and is_identifier(one.name)
     ]
@@ -42,5 +42,8 @@ def drop_ambiguous_names(names: Iterable[SourceName]) -> tuple[SourceName, ...]:
 
 
 def find_source_name(names: Iterable[SourceName], schema: str, name: str) -> SourceName | None:
-    """Return the source name `schema.name`; if the schema is empty, the first one with that name."""
+    """Return the source name `schema.name`.
+
+    If the schema is empty, return the first source name with that table name.
+    """
     return next((one for one in names if one.name == name and schema in ("", one.schema)), None)

@@ -57,7 +57,7 @@ def _strip_modifier(declared: str) -> str:
 
 
 def read_sql_type(declared: str) -> SqlType:
-    """Return the type in which a declared PostgreSQL type is computed.
+    """Return the type that Keyhole uses for a declared PostgreSQL type.
 
     `OTHER` for everything else, `character(n)` included: its padding compares differently from engine to engine.
     """

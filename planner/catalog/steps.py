@@ -20,20 +20,20 @@ class Run:
 
     @property
     def last(self) -> int:
-        """The greatest number."""
+        """The greatest number of the run."""
         return self.first + self.step * (self.count - 1)
 
     @property
     def numbers(self) -> range:
-        """All numbers, rising."""
+        """All numbers of the run, in rising order."""
         return range(self.first, self.last + 1, self.step)
 
 
 @dataclass(frozen=True, slots=True)
 class Steps(Sequence[int | Decimal]):
-    """Rising numbers as runs, each above the one before.
+    """Whole numbers, or multiples of 10^-scale, in rising order, as runs. Each run is above the one before.
 
-    They are in units of 10^-scale, or whole if `scale` is None.
+    If `scale` is None, the numbers are whole; else they are counted in units of 10^-scale.
     """
 
     runs: tuple[Run, ...]
@@ -72,10 +72,10 @@ class Steps(Sequence[int | Decimal]):
 
 @dataclass(frozen=True, slots=True)
 class StepSamples(Sequence[int | Decimal | None]):
-    """A sequence with one number inside each group that steps separate.
+    """One number inside each group, for groups that are separated by steps.
 
-    It starts with a number below the first step if `has_below`. It ends with one above the last step if `has_above`,
-    and then has NULL if `has_null`.
+    The sequence starts with a number below the first step if `has_below`. It ends with a number above the last step if
+    `has_above`, and then NULL if `has_null`.
     """
 
     steps: Steps

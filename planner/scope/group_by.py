@@ -33,8 +33,8 @@ def read_group_by(
     Return none if the whole table is one group.
 
     Parameters:
-        merges_lookups: replace columns that one key looks up by that key if they identify its values, and otherwise by
-            one key of the combinations that occur.
+        merges_lookups: replace several columns that one key looks up by that key if they identify its values, else by
+            a key of the combinations that occur.
         kept_names: the names of looked-up columns that stay keys although others determine them.
 
     Raises KH100, KH105, KH106, KH201, KH202, KH215.
@@ -309,7 +309,7 @@ def resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
 
 
 def resolve_position(item: exp.Expr, select: exp.Select, *, clause: str) -> int | None:
-    """Return the 0-based place in the select list that a number in GROUP BY or ORDER BY means.
+    """Return the 0-based index of the select item that a number in GROUP BY or ORDER BY means.
 
     Return None if the item is not constant. Raise KH100 and KH215 in PostgreSQL's words for other constants.
     """

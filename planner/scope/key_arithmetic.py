@@ -22,7 +22,7 @@ _MOST_WRITTEN = 16  # decimals that all literals beside a rounded quotient have 
 
 
 def compute(operation: type[exp.Expr], left: TypedValue, right: TypedValue, node: exp.Expr) -> TypedValue:
-    """Return the result of an arithmetic operator on two numbers. Raise `NotExact`."""
+    """Return the result of an arithmetic operator on two numbers. Raise `NotExact` if the exact result is not known."""
     if "quotient" in (left.kind, right.kind):
         return _add_to_quotient(operation, left, right, node)
     left, right = unify([left, right], node)
@@ -81,7 +81,10 @@ def _add_to_quotient(operation: type[exp.Expr], left: TypedValue, right: TypedVa
 
 
 def restore_quotient(found: TypedValue) -> TypedValue:
-    """Return the exact value of a rounded quotient. The rounded value is whole only if this one is."""
+    """Return the exact value of a quotient that PostgreSQL rounds.
+
+    The rounded value is whole only if the exact value is.
+    """
     if found.kind != "quotient" or not isinstance(found.raw, tuple):
         return found
     dividend, divisor, *added = found.raw
@@ -104,7 +107,7 @@ def _count_decimals(literal: exp.Literal) -> int:
 
 
 def round_to_whole_number(node: exp.Expr, found: TypedValue) -> TypedValue:
-    """Return FLOOR or CEIL of a number. Raise `NotExact`."""
+    """Return FLOOR or CEIL of a number. Raise `NotExact` if the exact number is not known."""
     found = restore_quotient(found)  # no whole number, and farther from one than PostgreSQL rounds
     value = read_fraction(found, node)
     kind = "double" if found.kind in ("integer", "double") else "whole"

@@ -110,7 +110,10 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
 
 
 def evaluate_rows(node: exp.Expr, rows: Sequence[Mapping[str, TypedValue]]) -> list[TypedValue]:
-    """Return the expression's values for each of `rows`. Raise `NotExact`, also if it would take too long."""
+    """Return the expression's values for each of `rows`.
+
+    Raise `NotExact` if a value is not known exactly, or takes too long to compute.
+    """
     size = sum(1 for _ in node.walk())
     if size * len(rows) > _MOST_STEPS:
         raise NotExact(f"an expression of {size:,} parts")
@@ -128,7 +131,10 @@ def evaluate_rows(node: exp.Expr, rows: Sequence[Mapping[str, TypedValue]]) -> l
 
 
 def evaluate(node: exp.Expr, values: Mapping[str, TypedValue]) -> TypedValue:
-    """Return the expression's value for `values` of its columns, by their text. Raise `NotExact`."""
+    """Return the expression's value for `values`, which has the value of each column by its text.
+
+    Raise `NotExact` if it is not known exactly.
+    """
     allowed = _ALLOWED.get(type(node))
     if allowed is None or any(value and key not in allowed for key, value in node.args.items()):
         raise NotExact(write_short(node))

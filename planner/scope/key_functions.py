@@ -36,7 +36,10 @@ FUNCTIONS = (*_OF_NUMBERS, *_OF_TEXTS, *TEXT_FUNCTIONS)
 
 
 def apply_function(node: exp.Expr, of: _Of) -> TypedValue:
-    """Return the value of one of `FUNCTIONS`. Raise `NotExact`."""
+    """Return the value of a call of one of `FUNCTIONS`.
+
+    Raise `NotExact` if it is not known exactly.
+    """
     if isinstance(node, TEXT_FUNCTIONS):
         return write_text(node, of)
     return _apply_to_text(node, of) if isinstance(node, _OF_TEXTS) else _apply_to_numbers(node, of)

@@ -61,10 +61,7 @@ _CYCLES: dict[str, tuple[datetime, int, str]] = {
 
 
 class InCycle(exp.Expression, exp.Func):
-    """A time of which only one recurring part is known, such as the month of the year.
-
-    `part` is known by its number.
-    """
+    """A time of which only one recurring part is known, such as the month of the year. `part` names it."""
 
     arg_types = {"this": True, "part": True}  # noqa: RUF012
 
@@ -74,7 +71,7 @@ TIME_FUNCTIONS = (exp.TimestampTrunc, exp.Extract, exp.TimeToStr, exp.Cast, exp.
 
 
 def find_cycle(node: exp.TimeToStr) -> str:
-    """Return the one part of a time on which a pattern of to_char depends; empty for years, or several parts."""
+    """Return the one part of a time on which a pattern of to_char depends. It is empty for years, or several parts."""
     parts = set(_list_parts(node))
     if parts == {"month", "quarter"}:
         return "month"
@@ -96,7 +93,7 @@ def _list_parts(node: exp.TimeToStr) -> list[str]:
 
 
 def write_in_cycle(part: str, number: str) -> str:
-    """Return SQL for a time with this number as its part."""
+    """Return SQL for some time whose recurring part `part` has this number."""
     base, first, step = _CYCLES[part]
     return f"(TIMESTAMP '{base}' + ({number} - {first}) * interval '{step}')"
 
@@ -116,7 +113,7 @@ def _multiply_interval(by: Interval, count: int) -> Interval:
 
 
 def compute_time(node: exp.Expr, of: Callable[[exp.Expr], TypedValue]) -> TypedValue:
-    """Return the value of a function of a time, or of a cast. Raise `NotExact`."""
+    """Return the value of a function of a time, or of a cast. Raise `NotExact` if it is not known exactly."""
     match node:
         case InCycle():
             return _compute_in_cycle(node, of(node.this))
@@ -216,7 +213,7 @@ def _compute_bin(node: exp.DateBin, found: TypedValue) -> TypedValue:
 
 
 def read_shift(node: exp.Add | exp.Sub) -> Interval:
-    """Return the constant interval by which a time is moved. Raise `NotExact`."""
+    """Return the constant interval by which a time is moved. Raise `NotExact` if it is not a constant."""
     try:
         by = fold_constant(strip_parentheses(node.expression), _NOTHING_GIVEN)
     except (KeyholeError, NotConstant):
@@ -227,7 +224,10 @@ def read_shift(node: exp.Add | exp.Sub) -> Interval:
 
 
 def shift_time(node: exp.Add | exp.Sub, found: TypedValue) -> TypedValue:
-    """Return a date or timestamp moved later or earlier by a constant. Raise `NotExact`."""
+    """Return a date or timestamp moved later or earlier by a constant.
+
+    Raise `NotExact` for a result beyond the calendar.
+    """
     by = read_shift(node)
     if found.kind not in ("date", "timestamp"):
         raise NotExact(write_short(node))
@@ -235,7 +235,7 @@ def shift_time(node: exp.Add | exp.Sub, found: TypedValue) -> TypedValue:
 
 
 def count_days(left: TypedValue, right: TypedValue, node: exp.Expr) -> TypedValue:
-    """Return the days between two dates, or a date moved by some days. Raise `NotExact`."""
+    """Return the days between two dates, or a date moved by some days. Raise `NotExact` for other types."""
     if isinstance(node, exp.Add) and left.kind == "integer":
         left, right = right, left
     if isinstance(node, exp.Sub) and {left.kind, right.kind} <= {"date", "unknown"}:
@@ -284,7 +284,7 @@ def _show_piece(piece: str, at: datetime) -> str:
 
 
 def _compute_cast(node: exp.Cast, of: Callable[[exp.Expr], TypedValue]) -> TypedValue:
-    """Return the value of a cast. Raise `NotExact`."""
+    """Return the value of a cast. Raise `NotExact` if the result may differ from PostgreSQL's."""
     if (width := find_text_width(node)) is not None:
         return cut_text(to_text(of(node.this), node), width, node)
     if (sizes := find_numeric_scale(node)) is not None:

@@ -39,7 +39,7 @@ _INTEGER_TYPES = ("INT", "BIGINT")
 
 
 class NotExact(Exception):
-    """An expression whose values are not computed here. The text names its part."""
+    """The error for an expression whose values are not computed here. Its text names the part that is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def type_value(value: Value | None, kind: SqlType) -> TypedValue:
 
 
 def unify(found: Sequence[TypedValue], node: exp.Expr) -> list[TypedValue]:
-    """Return the values as one type, as PostgreSQL chooses it for branches and for both sides of an operator."""
+    """Return the values converted to one type, chosen as PostgreSQL does for branches and the sides of an operator."""
     kinds = {one.kind for one in found} - {"unknown"}
     if not kinds:
         return [TypedValue("text", one.raw) for one in found]
@@ -85,7 +85,10 @@ def unify(found: Sequence[TypedValue], node: exp.Expr) -> list[TypedValue]:
 
 
 def convert(found: TypedValue, kind: str, node: exp.Expr) -> TypedValue:
-    """Return the value as another type to which PostgreSQL converts implicitly. Raise `NotExact` for other types."""
+    """Return the value converted to another type to which PostgreSQL converts implicitly.
+
+    Raise `NotExact` for other types.
+    """
     raw = found.raw
     if raw is None or found.kind == kind:
         return TypedValue(kind, raw)
@@ -111,9 +114,9 @@ def round_to_double(raw: Raw) -> Fraction:
 
 
 def compare(operation: type[exp.Expr], left: TypedValue, right: TypedValue, node: exp.Expr) -> TypedValue:
-    """Return the comparison of two values, NULL with NULL.
+    """Return the comparison of two values of one type. If one is NULL, the result is NULL.
 
-    Raise `NotExact` if a collation or the session decides it.
+    Raise `NotExact` if the result depends on a collation or on the session.
     """
     left, right = unify([left, right], node)
     a, b = left.raw, right.raw
@@ -137,13 +140,13 @@ def compare(operation: type[exp.Expr], left: TypedValue, right: TypedValue, node
 
 
 def disjoin(found: Sequence[TypedValue]) -> TypedValue:
-    """Return OR of booleans."""
+    """Return the disjunction (OR) of booleans, NULL if it is unknown."""
     raws = [one.raw for one in found]
     return TypedValue("boolean", True if True in raws else None if None in raws else False)
 
 
 def negate(found: TypedValue) -> TypedValue:
-    """Return NOT of a boolean."""
+    """Return the negation (NOT) of a boolean, NULL if it is unknown."""
     return TypedValue("boolean", None if found.raw is None else not found.raw)
 
 
@@ -205,7 +208,7 @@ def cut_text(found: TypedValue, width: int, node: exp.Expr) -> TypedValue:
 
 
 def cast(found: TypedValue, kind: str, node: exp.Expr) -> TypedValue:
-    """Return `CAST(found AS kind)`. Raise `NotExact`."""
+    """Return the value of `CAST(found AS kind)`. Raise `NotExact` if it is not known exactly."""
     if kind in _TEXT_TYPES:
         return to_text(found, node)
     if kind in _INTEGER_TYPES:

@@ -13,7 +13,7 @@ from planner.scope.name_resolution import Scope, find_column
 
 
 def write_aggregate(shown: BandColumn, table: Table, *, qualifier: str = "") -> str:
-    """Return the SQL of the aggregate that bands divide. `qualifier` precedes each column, with its dot."""
+    """Return the SQL of the aggregate whose values the bands divide. `qualifier` precedes each column, with its dot."""
     match shown.bands.aggregate:
         case "rows":
             return "count(*)"
@@ -27,10 +27,10 @@ def write_aggregate(shown: BandColumn, table: Table, *, qualifier: str = "") -> 
 def write_band(aggregate: str, bands: Bands) -> str:
     """Return SQL for the number of thresholds that an aggregate reaches.
 
-    An average has to be above a threshold, because `>=` is refused if there may be no values. A group without values
-    lies at each threshold, so that noise alone decides its band. A warning gives the probability, and the count in
-    HAVING that leaves such groups out; an automatic guard would raise the cost of every question. A sum of nothing is
-    0: thresholds up to 0 are tested from below, and a group without rows is in the band of 0.
+    An average has to be above a threshold, because `>=` is refused if there may be no values. For a group without
+    values only noise decides the band. A warning gives the probability, and a count for HAVING that leaves such groups
+    out. An automatic guard would raise the cost of every question. A sum of nothing is 0: thresholds up to 0 are tested
+    from below, and a group without rows is in the band of 0.
     """
     thresholds = bands.thresholds
     if bands.aggregate == "avg":
@@ -42,13 +42,13 @@ def write_band(aggregate: str, bands: Bands) -> str:
 
 
 def write_at_least(aggregate: str, bands: Bands, band: int) -> str:
-    """Return SQL for the test that a group is in that band or a higher one. `band` is at least 1."""
+    """Return SQL for the test that a group is in the given band or a higher one. `band` is at least 1."""
     number = bands.thresholds[band - 1]
     return f"{aggregate} {'>' if bands.aggregate == 'avg' else '>='} {number:f}"
 
 
 def write_below(aggregate: str, bands: Bands, band: int) -> str:
-    """Return SQL for the test that a group is in a lower band than that one, and has values. `band` is at least 1."""
+    """Return SQL for the test that a group has values and is in a band below the given one. `band` is at least 1."""
     number = bands.thresholds[band - 1]
     return f"{aggregate} {'<=' if bands.aggregate == 'avg' else '<'} {number:f}"
 
@@ -62,14 +62,14 @@ def _write_cases(*, above: Sequence[str], below: Sequence[str] = ()) -> str:
 
 
 def describe_bands(bands: Bands) -> str:
-    """Return the thresholds in words, by the beginning of each band."""
+    """Return the thresholds in words: where each band begins."""
     word = "above" if bands.aggregate == "avg" else "from"
     first, *others = [f"{band} {word} {number:f}" for band, number in enumerate(bands.thresholds, start=1)]
     return ", ".join((f"0 {'up to' if word == 'above' else 'below'} {bands.thresholds[0]:f}", first, *others))
 
 
 def find_bands(node: exp.Expr, scope: Scope, keys: Collection[str]) -> Bands | None:
-    """Return the bands of an aggregate call, with or without FILTER. Return None if the owner declared none.
+    """Return the bands of an aggregate call, with or without FILTER. Return None if the owner declared none for it.
 
     Parameters:
         keys: the names of the columns that the question groups by.
@@ -89,7 +89,7 @@ def find_bands(node: exp.Expr, scope: Scope, keys: Collection[str]) -> Bands | N
 
 
 def strip_condition(node: exp.Expr) -> exp.Expr:
-    """Return an aggregate of all rows in place of one of some rows, chosen by FILTER or, in texts of tools, by CASE.
+    """Return an aggregate without the condition on its rows: a FILTER or, in texts of tools, a CASE.
 
     `sum(CASE WHEN gift THEN amount ELSE 0 END)` gives sum(amount). A sum of ones, or `count(CASE ...)`, gives count(*).
     """
@@ -111,7 +111,7 @@ def _is_number(node: exp.Expr, number: int) -> bool:
 
 
 def choose_middle_threshold(bands: Bands) -> Decimal:
-    """Return one threshold of several."""
+    """Return the middle one of the bands' thresholds."""
     return bands.thresholds[len(bands.thresholds) // 2]
 
 

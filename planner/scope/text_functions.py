@@ -34,7 +34,7 @@ TEXT_FUNCTIONS = (
 
 
 def write_text(node: exp.Expr, of: _Of) -> TypedValue:
-    """Return the value of one of `TEXT_FUNCTIONS`. Raise `NotExact`."""
+    """Return the value of one of `TEXT_FUNCTIONS`. Raise `NotExact` if it is not known exactly."""
     match node:
         case exp.Concat():
             return TypedValue("text", "".join(_list_texts([of(part) for part in node.expressions], node)))

@@ -8,10 +8,7 @@ _ITEM = re.compile(rf'\s*+(?:"((?:[^"\\]++|\\.)*+)"|({_BARE}))\s*+([,}}])', re.D
 
 
 def read_members(text: str) -> list[str | None] | None:
-    """Return the elements of an array, None for NULL.
-
-    Return None for a text that is no such array, or one of several dimensions.
-    """
+    """Return the elements of a one-dimensional array literal, None for NULL. Return None for any other text."""
     text = text.strip()
     if not text.startswith("{"):
         return None

@@ -25,7 +25,10 @@ from planner.values.operators import COMPARISONS, OPERATORS
 
 
 def compare_constants(left: Constant, operator: str, right: Constant, node: exp.Expr) -> bool | None:
-    """Return `left operator right`; None if either is NULL. Raise KH212 for constants of different types."""
+    """Return the truth of `left operator right`; None if either is NULL.
+
+    Raise KH212 for constants of different types.
+    """
     if left is None or right is None:
         return None
     uncompared = Interval | TimeOfDay | ForeignValue | ArrayValue
@@ -68,7 +71,8 @@ def _convert_to_common_type(value: Constant, other: Constant, node: exp.Expr) ->
 def fold_condition(node: exp.Expr, given: ConstantContext) -> bool | None:
     """Return the value of a condition without columns.
 
-    Return None if it is unknown or not constant. Raise KH212, KH109.
+    Return None if it is unknown or not constant. Raise KH212 for constants of different types, KH109 for a parameter
+    without value.
     """
     match strip_parentheses(node):
         case exp.Not() as inner:

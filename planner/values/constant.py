@@ -20,7 +20,7 @@ _MOST_PLAIN = 60  # digits of a whole number that is in range without a look at 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An exact number. `is_integral` if PostgreSQL would compute with it as an integer."""
+    """An exact number. It `is_integral` if PostgreSQL would compute with it as an integer."""
 
     value: Fraction
     is_integral: bool
@@ -35,7 +35,7 @@ class Untyped:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval as PostgreSQL stores it."""
+    """An interval as PostgreSQL stores it: months, days and microseconds apart."""
 
     months: int
     days: int
@@ -44,7 +44,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class TimeOfDay:
-    """A time of day without time zone."""
+    """A time of day without time zone, as the microseconds since midnight."""
 
     microseconds: int
 
@@ -58,7 +58,7 @@ class ForeignValue:
 
     @property
     def is_text(self) -> bool:
-        """Return True if PostgreSQL treats it as text, although its type is not `text`."""
+        """Return True if PostgreSQL treats the value as text, although its type is not `text`."""
         return self.declared in ("name", '"char"', "character")
 
 
@@ -78,7 +78,7 @@ ParameterCast: TypeAlias = tuple[int, tuple[str, ...]]
 
 
 class NotConstant(Exception):
-    """The expression, or its part in `node`, is not constant."""
+    """The error for an expression that is not constant. `node` is the part that is not."""
 
     def __init__(self, node: exp.Expr) -> None:
         super().__init__("not a constant")
@@ -90,8 +90,8 @@ class ConstantContext:
     """The values on which constants depend: the parameters' values by number, and the day of the question.
 
     `casts` are the values of casts of parameters, as PostgreSQL computed them. `columns` are the columns with one known
-    value, by qualifier and name as written. If the session's TimeZone `is_utc`, timestamps with time zone are written
-    in UTC and compared with timestamps without.
+    value, by qualifier and name as written. If the session's TimeZone `is_utc`, timestamps with time zone can be
+    compared with timestamps without one.
     """
 
     parameters: Mapping[int, ParameterValue | None]
@@ -116,7 +116,7 @@ def refuse_constant(
 
 
 def read_number(text: str, node: exp.Expr) -> Number:
-    """Return the number that a literal writes."""
+    """Return the number that a literal spells, with PostgreSQL's type for it."""
     if text.isascii() and text.isdecimal() and len(text) <= _MOST_PLAIN:
         return Number(Fraction(int(text)), is_integral=True)
     cleaned = text.strip().replace("_", "")
@@ -130,10 +130,10 @@ def read_number(text: str, node: exp.Expr) -> Number:
 
 
 def round_to_real(value: Fraction) -> Decimal | None:
-    """Return the `real` that PostgreSQL reads from the number's decimal text, as an exact decimal.
+    """Return the `real` value that PostgreSQL reads from the number's decimal text, as an exact decimal.
 
-    Return None if it is out of range. No double lies between the number and its `real`: rounding twice could give the
-    other neighbour.
+    Return None if it is out of range. The result may differ from rounding to double first: rounding twice could give
+    the neighbouring `real`.
     """
     try:
         (near,) = struct.unpack("<f", struct.pack("<f", float(value)))

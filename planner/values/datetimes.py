@@ -131,7 +131,7 @@ def read_interval(text: str, node: exp.Expr) -> Interval:
 
 
 def add_intervals(left: Interval, right: Interval, sign: int) -> Interval:
-    """Return the sum of two intervals, or their difference if `sign` is -1."""
+    """Return the sum of two intervals. If `sign` is -1, return their difference."""
     return Interval(
         left.months + sign * right.months,
         left.days + sign * right.days,
@@ -142,7 +142,7 @@ def add_intervals(left: Interval, right: Interval, sign: int) -> Interval:
 def scale_interval(length: Interval, factor: Fraction, node: exp.Expr) -> Interval:
     """Return an interval times a number.
 
-    A part of a day becomes hours, as in PostgreSQL. Raise KH212 for parts of months and of microseconds.
+    A fraction of a day becomes hours, as in PostgreSQL. Raise KH212 for fractions of months and of microseconds.
     """
     months, days = length.months * factor, length.days * factor
     whole = days.numerator // days.denominator if days >= 0 else -(-days.numerator // days.denominator)
@@ -176,7 +176,10 @@ def read_time_of_day(text: str, node: exp.Expr) -> TimeOfDay:
 
 
 def shift_moment(at: date, by: Interval, sign: int) -> datetime:
-    """Return the time plus (sign 1) or minus (-1) an interval. Raise ValueError or OverflowError beyond the years."""
+    """Return the time plus (sign 1) or minus (-1) an interval.
+
+    Raise ValueError or OverflowError for a result outside the years 1 to 9999.
+    """
     at = move_to_midnight(at)
     month = at.year * 12 + at.month - 1 + sign * by.months
     year, month = divmod(month, 12)
@@ -202,7 +205,7 @@ STEPS = {
 
 
 def normalise_unit(unit: str) -> str:
-    """Return the name in `STEPS` of a unit of date_trunc."""
+    """Return the canonical name, one of `STEPS`, of a unit of date_trunc."""
     unit = unit.lower().strip("'")
     return "week" if unit == "week(monday)" else unit
 

@@ -55,7 +55,10 @@ def _bound_digits(value: Fraction, node: exp.Expr, *, is_integral: bool) -> Numb
 
 
 def fold_constant(node: exp.Expr, given: ConstantContext) -> Constant:
-    """Return the value of a constant expression. Raise `NotConstant`, KH109 for a parameter without value, or KH212."""
+    """Return the value of a constant expression.
+
+    Raise `NotConstant`, KH109 for a parameter without value, KH212 for a value that does not fit.
+    """
     node = strip_parentheses(node)
     match node:
         case exp.Literal() | exp.National() | exp.Boolean() | exp.Null():
@@ -171,7 +174,7 @@ def _fold_literal(node: exp.Expr) -> Constant:
 def uses_clock(node: exp.Expr) -> bool:
     """Return True if the expression depends on the day on which it is asked.
 
-    `age` of one time is its distance to that day.
+    `age` with one argument is the distance to that day.
     """
     if contains_type(node, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp):
         return True

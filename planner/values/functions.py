@@ -39,7 +39,7 @@ def concatenate(left: Constant, right: Constant, node: exp.Expr) -> Constant:
 
 
 def lower_text(value: Constant, node: exp.Expr) -> Constant:
-    """Return `lower(value)` of ASCII without I, which Turkish collations lower to another letter."""
+    """Return the value of `lower(value)` for ASCII text without I, which Turkish collations lower to another letter."""
     if value is None:
         return None
     text = get_text(value)
@@ -53,7 +53,7 @@ def lower_text(value: Constant, node: exp.Expr) -> Constant:
 
 
 def fold_nullif(value: Constant, other: Constant, node: exp.Expr) -> Constant:
-    """Return `nullif(value, other)` of two texts or two numbers."""
+    """Return the value of `nullif(value, other)` for two texts or two numbers."""
     if value is None or other is None:
         return value
     first, second = get_text(value), get_text(other)
@@ -65,7 +65,7 @@ def fold_nullif(value: Constant, other: Constant, node: exp.Expr) -> Constant:
 
 
 def fold_make_date(year: Constant, month: Constant, day_: Constant, node: exp.Expr) -> date | None:
-    """Return `make_date(year, month, day)`."""
+    """Return the date `make_date(year, month, day)`. Return None if an argument is NULL."""
     if year is None or month is None or day_ is None:
         return None
     parts = [part.value for part in (year, month, day_) if isinstance(part, Number) and part.is_integral]
@@ -82,7 +82,7 @@ def _refuse_date(node: exp.Expr) -> date:
 def parse_by_pattern(value: Constant, pattern: str | None, node: exp.Expr) -> datetime | None:
     """Return `to_timestamp(value, pattern)` as local time.
 
-    The value needs digits at full length in the places of the pattern.
+    Each part of the value must have as many digits as its part of the pattern.
     """
     if value is None:
         return None
@@ -128,12 +128,12 @@ def convert_to_zone(at: datetime, node: exp.Expr, *, is_utc: bool, is_local: boo
 
 
 def parse_timestamptz(text: str, node: exp.Expr, *, is_utc: bool) -> datetime:
-    """Return `text::timestamptz` in a session in UTC. Raise KH212 in others."""
+    """Return the value of `text::timestamptz` in a session in UTC. Raise KH212 in other sessions."""
     return convert_to_zone(read_instant(text, node), node, is_utc=is_utc, is_local=False)
 
 
 def convert_seconds(value: Constant, node: exp.Expr, *, is_utc: bool) -> datetime | None:
-    """Return `to_timestamp(seconds)` of whole seconds."""
+    """Return the value of `to_timestamp(seconds)` for whole seconds, or None for NULL."""
     if value is None:
         return None
     if not isinstance(value, Number) or value.value.denominator != 1 or abs(value.value) > Fraction(10) ** 10:

@@ -48,7 +48,7 @@ def _matches(text: str, wanted: list[str | None]) -> bool:
 
 
 def find_matcher(pattern: str) -> Callable[[str], bool]:
-    """Return `matches_pattern` of one pattern for many texts.
+    """Return a function that tests texts against one LIKE pattern, as `matches_pattern` does.
 
     A pattern that is a prefix, suffix or part is matched quickly.
     """
@@ -101,9 +101,10 @@ def normalise_escape(pattern: str, escape: str) -> str | None:
 
 
 def collapse_wildcards(pattern: str) -> str:
-    """Return the same pattern with every run of `%` and `_` as its `_`, followed by one `%` if it has any.
+    """Return an equivalent pattern without a `_` after a `%`.
 
-    No `_` then follows a `%`, after which an engine would try it again at every place.
+    Every run of `%` and `_` becomes its `_`, followed by one `%` if it has any. An engine would try a `_` after a `%`
+    again at every place of the text.
     """
     made, skipped, any_number = "", 0, False
     for part in (*split_pattern(pattern), "\x00"):  # no text has the character, so that it ends the last run
@@ -128,7 +129,7 @@ def split_at_percent(pattern: str) -> list[list[str]]:
 
 
 def read_lengths(pattern: str) -> tuple[int, bool] | None:
-    """Return the length of the texts that a collapsed pattern of wildcards matches, and True if they may be longer.
+    """Return the length of the texts that a collapsed pattern of wildcards matches, and True if texts may be longer.
 
     Return None for a pattern with other characters.
     """

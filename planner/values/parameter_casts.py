@@ -51,7 +51,7 @@ TYPES: dict[str, tuple[str, int]] = {
 
 
 def read_parameter_cast(node: exp.Expr) -> ParameterCast | None:
-    """Return the parameter with which a chain of casts begins, and the types in their order. Return None for others.
+    """Return the parameter in a chain of casts, and the types in their order. Return None for other expressions.
 
     >>> import sqlglot
     >>> read_parameter_cast(sqlglot.parse_one("$1::inet::text", dialect="postgres"))
@@ -71,7 +71,7 @@ def read_parameter_cast(node: exp.Expr) -> ParameterCast | None:
 
 
 def find_parameter_casts(trees: Iterable[exp.Expr]) -> tuple[ParameterCast, ...]:
-    """Return each chain of casts over a parameter once, without the shorter chains inside it."""
+    """Return each chain of casts over a parameter once, without the shorter chains that it contains."""
     return tuple(dict.fromkeys(_find_outermost_casts(trees)))
 
 

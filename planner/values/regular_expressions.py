@@ -44,8 +44,8 @@ def write_plain_expression(written: str) -> str | None:
     """Return a regular expression of PostgreSQL in a form that all engines read alike.
 
     It has characters, classes of ASCII letters and digits, their repetitions, and optional parts of these. A digit is
-    one of 0 to 9. An engine that backtracks takes at most the square of a text's length. Return None for other
-    expressions.
+    one of 0 to 9. An engine that backtracks takes time at most proportional to the square of a text's length. Return
+    None for other expressions.
     """
     if len(written) > _LONGEST_PLAIN or _PLAIN.fullmatch(written) is None:
         return None

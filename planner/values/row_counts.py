@@ -13,8 +13,8 @@ from planner.values.expressions import fold_constant
 def read_count(node: exp.Expr, given: ConstantContext) -> int | None:
     """Return the number in LIMIT. Return None for NULL, which limits nothing.
 
-    A number below 0 counts as 0, because PostgreSQL itself refuses it. Raise KH106 for anything but a whole number, and
-    KH109.
+    A number below 0 counts as 0, because PostgreSQL itself refuses it. Raise KH106 for anything but a whole number,
+    KH109 for a parameter without value.
     """
     with suppress(NotConstant, ValueError):
         match fold_constant(node, given):

@@ -47,11 +47,11 @@ class Spelling:
     """The type of a moment without a time zone, which also stands before such a constant."""
 
     def write_cast(self, expression: str, kind: str) -> str:
-        """Return the SQL of an expression as a value of that type, which it fits."""
+        """Return the SQL of an expression cast to a type into which its value fits."""
         return f"{self.cast_function}({expression} AS {kind})"
 
     def write_double(self, value: float) -> str:
-        """Return a double constant as SQL that all engines read as the same bits."""
+        """Return a double constant as SQL that all engines read as exactly the same number."""
         return self.write_cast(f"'{value!r}'", self.double_type)
 
     @property
@@ -60,11 +60,11 @@ class Spelling:
         return self.write_cast("'NaN'", self.double_type)
 
     def write_timestamp(self, value: datetime) -> str:
-        """Return a timestamp constant."""
+        """Return a timestamp as an SQL constant."""
         return f"{self.timestamp_type.upper()} '{value.isoformat(sep=' ')}'"
 
     def convert_to_timestamp(self, expression: str) -> str:
-        """Return the SQL of a date or timestamp as a timestamp."""
+        """Return the SQL that converts a date or timestamp to a timestamp."""
         return self.write_cast(expression, self.timestamp_type)
 
     def write_interval(self, length: timedelta) -> str:
@@ -72,7 +72,7 @@ class Spelling:
         return f"INTERVAL '{length // _MICROSECOND} microseconds'"
 
     def write_years(self, kind: SqlType) -> str:
-        """Return the SQL for `least AND greatest` time that is computed with: the years 1 to 9999."""
+        """Return the SQL for the range of supported times, `least AND greatest`: the years 1 to 9999."""
         match kind:
             case SqlType.DATE:
                 return f"DATE '{date.min.isoformat()}' AND DATE '{_LAST.date().isoformat()}'"
@@ -102,7 +102,7 @@ class Spelling:
                 return self.quote_text(value)
 
     def write_type(self, column: Column) -> str:
-        """Return the SQL name of a column's type, wide enough for the declared one."""
+        """Return the SQL name of a column's type. It is as wide as the declared type, or wider."""
         match column.sql_type:
             case SqlType.TEXT:
                 return self.text_type

@@ -13,7 +13,7 @@ _INTEGER_BITS = {"smallint": 15, "int2": 15, "integer": 31, "int": 31, "int4": 3
 
 
 def quote_name(name: str) -> str:
-    """Return the name as a quoted SQL identifier. Raise KH201 for a character that no name can hold."""
+    """Return the name as a quoted SQL identifier. Raise KH201 if it has a character that no name can have."""
     if "\x00" in name:
         raise KeyholeError("KH201", "a column name contains a NUL character")
     return '"' + name.replace('"', '""') + '"'
@@ -35,7 +35,7 @@ def write_integer(value: int) -> str:
 
 
 def write_decimal(value: Fraction, *, scale: int) -> str:
-    """Return a terminating decimal as an exact SQL numeric constant with `scale` places, which must hold it."""
+    """Return a terminating decimal as an exact SQL numeric constant with `scale` places, which must be enough."""
     steps = value * 10**scale
     if steps.denominator != 1:
         raise ValueError("the constant has more decimal places than its type")
