@@ -31,7 +31,10 @@ _TESTS = (*TEST_TYPES, exp.Is, exp.Case)
 
 
 def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> ValueGroups | None:
-    """Group a column's values by which conditions of `items` hold. Return None if `items` use it in another way."""
+    """Divide a column's values into groups by the conditions of `items` that hold for them.
+
+    Return None if `items` read the column outside these conditions.
+    """
     leaves: dict[Condition, None] = {}
     for item in items:
         found = _list_conditions(strip_parentheses(item), column, scope)

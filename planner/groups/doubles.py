@@ -21,12 +21,15 @@ _NEAR = (1e-9, 1e-5, 1e-1)  # how far off a crossing may be: the more, the large
 
 
 def keep_number(x: float) -> float:
-    """Return `x`: the function that an expression which is the column itself computes."""
+    """Return `x` unchanged. This function computes an expression that is the column itself."""
     return x
 
 
 def return_constant(constant: float, _: float) -> float:
-    """Return `constant`: the function that a constant expression computes. The column's value is ignored."""
+    """Return `constant` for every value of the column. This function computes a constant expression.
+
+    The column's value is ignored.
+    """
     return constant
 
 
@@ -36,7 +39,7 @@ def compute_absolute(inner: Callable[[float], float], x: float) -> float:
 
 
 def find_bucket_share(inner: Callable[[float], float], low: float, high: float, count: int, x: float) -> float:
-    """Return the number of bucket widths from `low` to `inner(x)`, as width_bucket computes it in doubles."""
+    """Return how many bucket widths `inner(x)` lies above `low`, in doubles, as width_bucket computes it."""
     return count * ((inner(x) - low) / (high - low))
 
 
@@ -51,7 +54,7 @@ def combine(
 
 
 def find_crossing(cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
-    """Return the least double near the exact cut at which the value, computed in doubles, has passed a step."""
+    """Return the least double near an exact cut at which the value, computed in doubles, has passed a step."""
     at, below = step
 
     def is_past(x: float) -> bool:

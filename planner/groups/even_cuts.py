@@ -13,9 +13,9 @@ _HALF = Fraction(1, 2)  # what is as far from two whole numbers
 
 @dataclass(frozen=True, slots=True)
 class EvenCuts:
-    """A run of cuts of the number line: `count` of them from `first` on, at distances of `step`.
+    """A run of evenly spaced cuts: `count` of them from `first` on, at distances of `step`.
 
-    `equal_is_below`: a number that equals a cut belongs to the part below it.
+    `equal_is_below`: a number that equals a cut belongs to the part below the cut.
     """
 
     first: Fraction
@@ -43,7 +43,7 @@ class EvenCuts:
         return max(0, min(self.count, steps + 1))
 
     def keep_between(self, low: Cut, high: Cut) -> "EvenCuts | None":
-        """Return the cuts from `low` to `high`, both included, or None if there are none."""
+        """Return the cuts from `low` to `high`, both included. Return None if there are none."""
         past = self.count_up_to(high)
         before = self.count_up_to(low)
         if before and (self.first + self.step * (before - 1), self.equal_is_below) == low:

@@ -24,9 +24,9 @@ from planner.scope.name_resolution import Scope, find_column, read_derivation
 
 
 def has_null_group(base: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]) -> bool:
-    """Return True if rows with NULL in the time column `base` need a group of their own in keys computed from it.
+    """Return True if keys computed from the time column `base` need a group for rows in which `base` is NULL.
 
-    They need none if no row has NULL there, if WHERE leaves these rows out, or if another key of `base` has their
+    None is needed if no row has NULL there, if WHERE leaves these rows out, or if another key of `base` has such a
     group.
     """
     if base.required or not keeps_null(base, scope, said):
@@ -69,7 +69,7 @@ def _reads_time_without_null_group(node: exp.Expr, base: Column, scope: Scope) -
 
 
 def group_time_part(derived: Column, ends: tuple[int, int]) -> ValueGroups:
-    """Return groups for a part of a time: one for each number from `ends[0]` to `ends[1]`, and one for NULL."""
+    """Return the groups of a part of a time: one for each number from `ends[0]` to `ends[1]`, and one for NULL."""
     count = ends[1] - ends[0] + 1
     numbers: tuple[Value, ...] = tuple(range(ends[0], ends[1] + 1))
     return ValueGroups(
@@ -83,7 +83,7 @@ def group_time_part(derived: Column, ends: tuple[int, int]) -> ValueGroups:
 
 
 def describe_lost_nulls(embedded: EmbeddedQuestion) -> Iterator[str]:
-    """Yield a sentence for each declared key whose NULL rows are in no group although SQL would show them in one."""
+    """Yield a sentence for each declared key without a group for its NULL rows, although SQL would show one."""
     select, scope = embedded.tree, embedded.scope
     if embedded.unit_query is not None or has_no_keys(select):
         return

@@ -22,7 +22,7 @@ _FARTHEST = 10**18  # units of numbers that are computed with in 64 bits
 
 
 def make_number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> ValueGroups:
-    """Return the column's values as groups, one between each two cuts. Raise `TooManyCuts`.
+    """Return the groups of a column's values, one between each two neighbouring cuts. Raise `TooManyCuts`.
 
     Groups outside of the finder's `window` are left out.
 

@@ -84,7 +84,10 @@ def _is_compared(node: exp.Expr, scope: Scope) -> bool:
 
 
 def group_listed_texts(column: Column, said: tuple[Condition, ...]) -> ValueGroups | None:
-    """Return the groups of a column's texts that WHERE lists, in order, or None if it lists none or too many."""
+    """Return a group for each text of a column that WHERE lists, in order.
+
+    Return None if it lists none or too many.
+    """
     found: set[str] | None = None
     for one in said:
         match one:
@@ -103,7 +106,7 @@ def group_listed_texts(column: Column, said: tuple[Condition, ...]) -> ValueGrou
 def group_listed_ends(
     column: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]
 ) -> ValueGroups | None:
-    """Return the groups of texts by their beginnings or ends that WHERE lists, all of one length.
+    """Return a group for each beginning, or each end, of a text that WHERE lists, if all have one length.
 
     Return None if WHERE lists none or too many, or if the items read more of the text.
     """

@@ -12,19 +12,22 @@ MOST_STEPS = 2_000  # each is a place in the statement, and takes a tenth of a m
 
 
 class NotFinite(Exception):
-    """An expression whose values are not known to be finitely many. The text says why."""
+    """The error for an expression that may have infinitely many values. Its text says why."""
 
 
 class TooManyCuts(Exception):
-    """An expression with more values than a question may have groups. The argument is their number."""
+    """The error for an expression with more values than a question may have groups.
+
+    Its argument is the number of values. The argument is their number.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The values that a part of an expression can have between two cuts of its column x.
+    """The values that an expression of a column x can have between two neighbouring cuts of x.
 
-    `lines` are the functions `a x + b` that it may equal there. With `has_steps` it is constant there, at a value that
-    is not listed. `is_whole`: PostgreSQL computes it with integers.
+    `lines` are the functions `a x + b` that the expression may equal there. With `has_steps` it is constant there, at
+    a value that is not listed. `is_whole`: PostgreSQL computes it with integers.
     """
 
     lines: frozenset[Line] = frozenset()
@@ -38,7 +41,7 @@ class Pieces:
 
     @property
     def constant(self) -> Fraction | None:
-        """The value if it is one number for all x, else None."""
+        """The value if the expression is one known number for all x, else None."""
         (line, *others) = self.lines or ((Fraction(1), Fraction(0)),)
         return line[1] if not (self.has_steps or others or line[0]) else None
 
@@ -51,7 +54,10 @@ def pair_lines(left: Pieces, right: Pieces) -> Iterator[tuple[Line, Line]]:
 
 
 def limit_lines(pieces: frozenset[Line]) -> frozenset[Line]:
-    """Return the lines. Raise `TooManyCuts` for too many: each level of an expression may double their number."""
+    """Return the lines unchanged.
+
+    Raise `TooManyCuts` if there are too many: each level of an expression may double their number.
+    """
     if len(pieces) > MOST_STEPS:
         raise TooManyCuts(len(pieces))
     return pieces

@@ -18,7 +18,7 @@ _LISTED = frozenset((SqlType.NUMERIC, SqlType.DOUBLE))  # looked-up values of ot
 
 
 def is_listed_number(column: Column) -> bool:
-    """Return True if a column is a looked-up number that is not a key itself.
+    """Return True if a column is a looked-up number that is not a key itself, and not always NULL.
 
     One that is always NULL makes no groups.
     """
@@ -29,7 +29,10 @@ def is_listed_number(column: Column) -> bool:
 
 
 def part_by_values(column: Column, scope: Scope, said: tuple[Condition, ...]) -> ValueGroups | None:
-    """Return the pinned values of a looked-up number as groups. Return None for other columns and too many values."""
+    """Return a group for each pinned value of a looked-up number.
+
+    Return None for other columns, and for too many values.
+    """
     lookup = column.derivation
     if not isinstance(lookup, Lookup) or not is_listed_number(column):
         return None

@@ -32,7 +32,7 @@ class TimeRange:
 
 
 def list_fixed_conditions(select: exp.Select, scope: Scope) -> tuple[Condition, ...]:
-    """Return the conjuncts of WHERE that mean the same at each run: without parameters and without the clock."""
+    """Return the conjuncts of WHERE whose meaning never changes: those without parameters and without the clock."""
     where = select.args.get("where")
     return () if where is None else tuple(_list_fixed_conditions(where.this, scope))
 
@@ -70,9 +70,10 @@ def find_number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Frac
 
 
 def find_time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> TimeRange | None:
-    """Return the moments of a date or timestamp that a question asks about, or for which keys are declared.
+    """Return the range of moments of a date or timestamp to which WHERE, or else a declared key, limits the question.
 
-    Return None if an end is open. If WHERE leaves an end open, it is the end of the key with the shortest calendar.
+    If WHERE leaves an end open, it is the end of the key with the shortest calendar. Return None if an end is still
+    open.
     """
     first, past = find_time_ends(column, scope, said)
     return None if first is None or past is None else TimeRange(first, past)
@@ -149,7 +150,7 @@ def find_moment(value: date) -> datetime:
 
 
 def find_end(part: str, value: date) -> datetime:
-    """Return the first moment after the day, month or other `part` of time that begins with `value`."""
+    """Return the moment at which a day, month or other `part` of time ends, if it begins with `value`."""
     try:
         if part == "hour":
             return find_moment(value) + timedelta(hours=1)

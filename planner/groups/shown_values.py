@@ -12,10 +12,10 @@ from planner.scope.truth_keys import is_truth_key, name_value
 
 
 def wrap_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
-    """Return SQL to put before and behind the answered keys.
+    """Return SQL to put before and after the relation of answered keys.
 
-    It adds, for each column that is grouped by parts, one value inside the group. PostgreSQL computes what is shown
-    from it.
+    The SQL adds a column for each column that was divided into numbered groups. It holds one value inside the group,
+    from which PostgreSQL computes the shown expressions.
     """
     own = {key.name for key in keys}
     shown: dict[str, str] = {}

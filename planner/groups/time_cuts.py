@@ -37,10 +37,10 @@ _EXTRACTED = {"isoyear": "week", "dow": "day", "isodow": "day", "doy": "day", "e
 
 @dataclass(frozen=True, slots=True)
 class TimeSteps:
-    """The moments at which an expression of a time, such as its month, takes a new value.
+    """The moments at which an expression of a time, such as its month, changes its value.
 
-    The time is first shifted by `shift` or `months`. The value then changes with each calendar `unit`, or every `width`
-    from `origin` on.
+    The expression first shifts the time by `shift` or `months`. Its value then changes with each calendar `unit`, or
+    every `width` from `origin` on.
     """
 
     shift: timedelta
@@ -51,12 +51,15 @@ class TimeSteps:
 
     @property
     def is_of_clock(self) -> bool:
-        """True for hours, minutes and seconds of a time that was not shifted. A date has no such steps."""
+        """True if the steps are hours, minutes or seconds of a time that was not shifted. A date has no such steps."""
         return not self.shift and not self.months and self.unit in ("hour", "minute", "second")
 
 
 def list_steps(column: Column, items: Iterable[exp.Expr], scope: Scope) -> tuple[TimeSteps, ...]:
-    """Return the steps of expressions that read a time column. Return () if one of them does not change in steps."""
+    """Return the steps of the expressions that read a time column.
+
+    Return () if one of them does not change in steps.
+    """
     found: dict[TimeSteps, None] = {}
     for item in items:
         copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
@@ -157,7 +160,10 @@ def _find_unit(node: exp.Expr | None) -> str:
 
 
 def list_starts(steps: Iterable[TimeSteps], times: TimeRange) -> list[datetime]:
-    """Return the moments at which the parts of a range begin, in rising order. Raise `TooManyCuts`."""
+    """Return the moments at which the parts of a range begin, in rising order.
+
+    Raise `TooManyCuts` if there are too many of them.
+    """
     found: set[datetime] = set()
     for one in steps:
         try:
@@ -217,7 +223,7 @@ def _start_year(year: int, origin: datetime) -> datetime:
 
 
 def group_times(column: Column, starts: list[datetime], times: TimeRange, *, nullable: bool) -> ValueGroups | None:
-    """Return the parts of a range that begin at these moments, each a group, and a group for NULL if `nullable`."""
+    """Return the groups of a range of times that these moments separate, and a group for NULL if `nullable`."""
     if not starts:
         return None
     cuts: list[date] = [*starts, times.end]

@@ -15,10 +15,10 @@ _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 
 
 def check_times(item: exp.Expr, scope: Scope, *, only_several: bool = False) -> None:
-    """Raise KH202 for an item of GROUP BY that reads times and has no key.
+    """Raise KH202 for an item of GROUP BY that reads times and for which no key was found.
 
     Parameters:
-        only_several: check only items that read several times. No range of a single time would help these.
+        only_several: check only items that read several times. For these, the range of a single time is not enough.
     """
     try:
         if read_key_expression(item, scope) is not None:

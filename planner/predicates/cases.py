@@ -23,7 +23,7 @@ _COMPARISONS = (
 def move_case_outside(node: exp.Expr, within: RowScope) -> exp.Case | None:
     """Return a comparison that contains a CASE as a CASE of comparisons. Return None if it contains none.
 
-    Each WHEN is unchanged, so the new CASE chooses as the old one did. Values of several types are cast as PostgreSQL
+    The WHENs are unchanged, so the new CASE chooses the same branch. Results of several types are cast as PostgreSQL
     casts them before it computes with them. Raise KH205 for more than `MOST_CHOICES` results.
     """
     if not isinstance(node, _COMPARISONS):

@@ -26,7 +26,7 @@ def _order_sides(node: exp.Expr, operator: str, within: RowScope) -> tuple[exp.E
 
 
 def compare_sides(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
-    """Return the `Truth` of `left operator right` for one value each."""
+    """Return the `Truth` of `left operator right`, a comparison of two single values."""
     if within.is_constant(left) and within.is_constant(right):
         return _compare_constants(left, operator, right, within)
     itself = _compare_with_itself(left, right, operator, within)
@@ -72,7 +72,7 @@ def _compare_constants(left: exp.Expr, operator: str, right: exp.Expr, within: R
 
 
 def read_distinct(node: exp.Expr, within: RowScope) -> Truth:
-    """Return the `Truth` of IS [NOT] DISTINCT FROM a constant, never unknown."""
+    """Return the `Truth` of IS [NOT] DISTINCT FROM a constant. It is never unknown."""
     same = _compare_distinct(node, within)
     return same if isinstance(node, exp.NullSafeEQ) else same.negate()
 
@@ -96,7 +96,7 @@ def _compare_distinct(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def read_between(node: exp.Expr, within: RowScope) -> Truth:
-    """Return the `Truth` of BETWEEN [SYMMETRIC] of two constants."""
+    """Return the `Truth` of BETWEEN [SYMMETRIC] with two constants."""
     value, low, high = strip_parentheses(node.this), node.args["low"], node.args["high"]
 
     def compare_range(least: exp.Expr, most: exp.Expr) -> Truth:

@@ -21,9 +21,9 @@ from planner.values.constant import Constant
 
 
 def find_written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the time that a derived column is computed from, if `node` writes out this computation, else None.
+    """Return the time column of a derived column, if `node` spells out the derivation instead of naming it. Else None.
 
-    The written-out expression is infinite for infinite times, where the derived column is NULL.
+    The spelled-out expression is infinite for infinite times, where the derived column is NULL.
     """
     derived = column.derivation
     if isinstance(node, exp.Column) or not isinstance(derived, Derivation):
@@ -34,7 +34,7 @@ def find_written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | 
 
 
 def read_written_term(column: Column, node: exp.Expr, scope: Scope) -> ColumnTerm | None:
-    """Return the term of a derived column whose expression is written out; for any other column its own term."""
+    """Return the term of a derived column's spelled-out expression. For any other column return its own term."""
     base, plain = find_written_base(column, node, scope), make_plain_term(column)
     if base is None or plain is None:
         return plain
@@ -68,7 +68,7 @@ def _make_earlier(base: Column) -> Compare:
 
 
 def restrict_to_groups(condition: Condition, keys: Iterable[Column], columns: Iterable[Column]) -> Condition:
-    """Return the meaning of a row condition for rows in a group: none lies beyond the calendar of a derived key."""
+    """Return the condition as it holds for rows in a group. No such row lies beyond the calendar of a derived key."""
     columns = tuple(columns)
     told = {column.name: column for column in columns}
     derived = [key.derivation for key in (find_stored_key(one, columns) for one in keys)]

@@ -18,10 +18,10 @@ MOST_LETTERS = 6  # each doubles the spellings: at most 64 patterns of one LIKE
 
 
 def list_spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
-    """Return LIKE patterns, one for each mixture of capitals. Return None if they are too many or collations differ.
+    """Return LIKE patterns that match any mixture of capitals. Return None if they are too many or collations differ.
 
     Parameters:
-        characters: those of the pattern; None is `%`, and an empty text is `_`.
+        characters: the characters of the pattern. None stands for `%`, and an empty text for `_`.
 
     Raises KH205 for letters beyond ASCII, for which the C collation has no capitals.
     """
@@ -66,7 +66,7 @@ def _lower_character(character: str | None) -> str:
 
 
 def refuse_letter_case(node: exp.Expr) -> KeyholeError:
-    """Return KH205 for letters beyond ASCII, and for texts that are not a row's own."""
+    """Return KH205 for letters beyond ASCII, and for changed or computed texts."""
     column = node.find(exp.Column)
     return refuse_unlisted_expression(
         node,

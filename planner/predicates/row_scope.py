@@ -22,9 +22,9 @@ class RowScope:
     constants: ConstantContext
 
     def fold_constant(self, node: exp.Expr) -> Constant:
-        """Return the value of a constant.
+        """Return the value of a constant expression.
 
-        Raise KH201 for a name that the table does not have, KH205 for anything else.
+        Raise KH201 for an unknown column name, KH205 for any other expression.
         """
         try:
             return fold_constant(node, self.constants)
@@ -47,7 +47,7 @@ class RowScope:
 
 
 def combine_truths(parts: Iterable[Truth], *, is_conjunction: bool) -> Truth:
-    """Return the conditions joined by AND or OR."""
+    """Return the conjunction or disjunction of truths."""
     parts = tuple(parts)
     every, some = (join_all, join_any) if is_conjunction else (join_any, join_all)
     return Truth(

@@ -13,7 +13,10 @@ CYCLIC = frozenset(("quarter", "month", "week", "day", "dow", "isodow", "doy", "
 
 
 def find_roots(column: Column, table: Table) -> frozenset[str]:
-    """Return the columns that determine a column's value, or itself if the table has none of them."""
+    """Return the stored columns of the table that determine a column's value.
+
+    If there are none, return the column itself. Return the column itself if the table has none of them.
+    """
     bases = column.bases
     known = {one.name: one for one in table.columns} if bases else {}
     found = [base.column if isinstance(base, ComputedName) else known.get(base) for base in bases]
@@ -43,7 +46,10 @@ def derive_value(derived: Derivation, value: Value | None) -> Value | None:
 
 
 def make_value_function(column: Column, root: str, table: Table) -> Callable[[Value | None], Value | None] | None:
-    """Return a function from the root's value to the column's value, or None if Keyhole cannot compute it."""
+    """Return the function that computes the column's value from the root's value.
+
+    Return None if Keyhole cannot compute it.
+    """
     if column.name == root:
         return lambda value: value
     match column.derivation:

@@ -24,20 +24,20 @@ Places = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class PossibleTruths:
-    """For each of several candidate rows, known in part: True if a condition may be true, and if it may be false."""
+    """The possible truths of a condition for each candidate row: it may be true, it may be false, or both."""
 
     may_be_true: Places
     may_be_false: Places
 
 
 def allow_both_truths(count: int) -> PossibleTruths:
-    """Return the possible truths of a test of an unknown value: true and false, for each of `count` candidates."""
+    """Return the possible truths of a test of an unknown value: both true and false, for `count` candidates."""
     every = np.ones(count, dtype=np.bool_)
     return PossibleTruths(every, every)
 
 
 def test_values(leaf: Leaf, column: Column, values: Sequence[Value | None]) -> PossibleTruths:
-    """Return the possible truths of a test of one column, one for each of its candidate values."""
+    """Return the possible truths of a test of one column, for each of the column's candidate values."""
     seen = _convert_values(column, values)
     count, whole = len(seen), None not in seen
     present = np.ones(count, np.bool_) if whole else np.fromiter(map(is_not, seen, repeat(None)), np.bool_, count)

@@ -46,9 +46,9 @@ def make_measured_column(
 ) -> Column:
     """Return a computed column with the values of a number, and with bounds if any are known.
 
-    Bounds come from the bounds of its columns, from the ranges `known` in all rows and in those that count, or from a
-    clip. Bounds that do not hold for every question become part of the column's name, so two columns of one name have
-    the same bounds. Raise what `make_computed_column` raises.
+    Bounds follow from the bounds of its columns, from the `known` ranges, or from a clip. `known` has the ranges in all
+    rows and in the rows that count. Bounds that do not hold for every question become part of the column's name, so two
+    columns of one name have the same bounds. Raise what `make_computed_column` raises.
     """
     table, called = within.scope.table, spell(term)
     own, everywhere, among = (find_ends(term, table, known=one) for one in (return_unknown_ends, *known))
@@ -160,7 +160,7 @@ def _convert_exactly(value: Fraction | int) -> Decimal:
 
 
 def read_computed_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
-    """Return an expression of columns as a term that is compared with constants. Return None if it is no term."""
+    """Return an expression of columns as a term that can be compared with constants. Return None if it is no term."""
     term = read_term(node, within)
     if term is None or term.function == "column":
         return None
@@ -230,9 +230,9 @@ def _read_ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
 
 
 def match_text(node: exp.Expr, pattern: str, within: RowScope) -> Truth | None:
-    """Return the `Truth` of the test that a text matches a regular expression somewhere.
+    """Return the `Truth` of `text ~ pattern`: some part of the text matches a regular expression.
 
-    Return None if it is no text of a row.
+    Return None if the node is no text of a row.
     """
     text = read_term(node, within)
     if text is None or text.kind is not TermKind.TEXT:

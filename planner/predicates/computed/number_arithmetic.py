@@ -29,15 +29,15 @@ NUMBERS = frozenset((*EXACT, TermKind.FLOATING))
 
 
 class TooWideError(Exception):
-    """The expression may have more digits than every engine can compute with."""
+    """The error for an expression that may have more digits than every engine can compute with."""
 
 
 class NoTermError(Exception):
-    """The expression cannot be written as a `RowTerm`."""
+    """The error for an expression that cannot be written as a `RowTerm`."""
 
 
 def make_exact_term(function: str, kind: TermKind, *arguments: RowTerm, scale: int, limit: int) -> RowTerm:
-    """Make the term of a function whose result is a whole number of steps. Raise `TooWideError` for large results."""
+    """Return the term of a function whose result is a whole number of steps. Raise `TooWideError` for large results."""
     if limit >= LARGEST or scale > 30:
         raise TooWideError
     return RowTerm(function, kind, arguments, scale=scale, limit=limit)
@@ -75,7 +75,10 @@ def rescale(term: RowTerm, scale: int) -> RowTerm:
 
 
 def unify(terms: list[RowTerm]) -> list[RowTerm]:
-    """Return the terms with one kind and scale. As in PostgreSQL, one double makes all of them doubles."""
+    """Return the terms converted to one kind and scale.
+
+    If one is a double, all become doubles, as in PostgreSQL.
+    """
     if any(one.kind is TermKind.FLOATING for one in terms):
         return [to_double(one) for one in terms]
     scale = max(one.scale for one in terms)
@@ -86,7 +89,7 @@ def unify(terms: list[RowTerm]) -> list[RowTerm]:
 
 
 def find_joint_kind(*terms: RowTerm) -> TermKind:
-    """Return the kind of a sum of these exact numbers, or of a choice among them: numeric if one of them is."""
+    """Return the kind of the sum of exact numbers, or of a choice among them: numeric if one of them is."""
     return TermKind.EXACT if any(one.kind is TermKind.EXACT for one in terms) else terms[0].kind
 
 
@@ -193,10 +196,11 @@ def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
 
 
 def round_double(function: str, term: RowTerm, places: int) -> RowTerm:
-    """Return `round` or `trunc` of a double that was cast to numeric, which keeps fifteen digits in PostgreSQL.
+    """Return `round` or `trunc` of a double that is cast to numeric, for which PostgreSQL keeps fifteen digits.
 
-    It is NULL if it has more than fifteen digits. A double that is not nearest to any number of fifteen digits may be
-    rounded to the other side if these digits end exactly at a half. Raise `NoTermError`.
+    It is NULL if it has more than fifteen digits. A double that lies between two numbers of fifteen digits may be
+    rounded differently from PostgreSQL, if these digits end exactly at a half. Raise `NoTermError` for other places
+    than the engines share.
     """
     if term.kind is not TermKind.FLOATING or function not in ("round", "trunc") or not 0 <= places <= _MOST_PLACES:
         raise NoTermError
@@ -224,7 +228,7 @@ def divide_steps(function: str, term: RowTerm, factor: Fraction, places: int) ->
 
 
 def scale_by_ten(term: RowTerm, digits: int) -> RowTerm:
-    """Return the term for the number of an exact number's steps, times 10^digits, as a whole number."""
+    """Return an exact number's count of steps, times 10^digits, as a term for a whole number."""
     if not digits:
         return term
     times = RowTerm("constant", TermKind.WHOLE, value=10**digits, limit=10**digits)
@@ -232,7 +236,7 @@ def scale_by_ten(term: RowTerm, digits: int) -> RowTerm:
 
 
 def divide_to_steps(function: str, over: RowTerm, under: RowTerm, places: int) -> RowTerm:
-    """Return a quotient of whole numbers, rounded to whole steps of 10^-places; NULL if the divisor is 0."""
+    """Return the term for a quotient of whole numbers, rounded to steps of 10^-places; NULL if the divisor is 0."""
     if 2 * over.limit + 2 * under.limit >= _DIVISIBLE:
         raise TooWideError
     found = make_exact_term(f"{function} of", TermKind.EXACT, over, under, scale=max(places, 0), limit=over.limit + 1)
@@ -240,7 +244,7 @@ def divide_to_steps(function: str, over: RowTerm, under: RowTerm, places: int) -
 
 
 def round_to_integer(term: RowTerm) -> RowTerm:
-    """Return the integer to which a number is cast. Numerics round halves away from 0, doubles to the even integer.
+    """Return the term for a number cast to an integer. Numerics round halves away from 0, doubles to the even integer.
 
     Beyond the integers of the type, where PostgreSQL fails, it is the number itself, and NULL beyond bigint.
     """
@@ -251,7 +255,7 @@ def round_to_integer(term: RowTerm) -> RowTerm:
 
 
 def count_steps(term: RowTerm, step: int, *, kind: TermKind, scale: int = 0) -> RowTerm:
-    """Return the number of whole steps in a term, rounded down, such as the days of a moment."""
+    """Return the number of whole steps in a term, rounded down, such as the number of days in a moment."""
     if 4 * term.limit + 4 * step >= _DIVISIBLE:
         raise TooWideError
     by = RowTerm("constant", TermKind.WHOLE, value=step, limit=step)

@@ -29,10 +29,10 @@ class Clip:
     high: Fraction
 
     def fit(self, ends: Ends) -> Ends:
-        """Return the ends to which values are clipped, given the `ends` that are known (None: unknown).
+        """Return the range to which values are clipped, given their known `ends` (None: unknown).
 
-        If both are known, they stay. If neither is, the clip's ends are used. If one is, the other is that of the clip,
-        but at least half of the clip's width away from it.
+        If both ends are known, they stay. If neither is, the clip's ends are used. If one is known, the other comes
+        from the clip, but is at least half of the clip's width away from the known one.
         """
         reach = (self.high - self.low) / 2
         low, high = ends
@@ -48,12 +48,15 @@ class Clip:
 
 
 def return_unknown_ends(_: RowTerm) -> Ends:
-    """Return (None, None), for a term of which nothing is known but its columns' bounds."""
+    """Return (None, None) for any term: nothing is known of its range besides its columns' bounds."""
     return None, None
 
 
 def know_years(term: RowTerm) -> Ends:
-    """Return the first and the last year that Keyhole computes with if the term is a year, else (None, None)."""
+    """Return the first and the last supported year if the term is a year. Otherwise return (None, None).
+
+    Else return (None, None).
+    """
     return (Fraction(0), Fraction(term.limit)) if term.function == "part" else (None, None)
 
 
@@ -66,7 +69,7 @@ def find_step_range(term: RowTerm, table: Table, *, known: Known = know_years) -
 
 
 def find_ends(term: RowTerm, table: Table, *, known: Known = return_unknown_ends) -> Ends:
-    """Return the least and the greatest value of a term in its steps, None if unknown. A double has steps of 1."""
+    """Return the least and the greatest value of a term in its steps, each None if unknown. A double has steps of 1."""
     return _compute_ends(term, table, known)
 
 

@@ -33,14 +33,17 @@ def make_ratio(over: RowTerm, under: RowTerm) -> RowTerm:
 
 
 def require_no_ratio(term: RowTerm) -> RowTerm:
-    """Return the term unchanged. Raise `NoTermError` if it is a quotient."""
+    """Return the term unchanged. Raise `NoTermError` if the term is a quotient."""
     if term.function == "ratio":
         raise NoTermError
     return term
 
 
 def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
-    """Return `floor`, `ceil`, `trunc` or `round` of a number to decimal places. Raise `TooWideError`."""
+    """Return `floor`, `ceil`, `trunc` or `round` of a number to decimal places.
+
+    Raise `TooWideError` for too many digits.
+    """
     if term.function != "ratio":
         return number_arithmetic.round_steps(function, term, places)
     over, under = split_ratio(term)
@@ -57,7 +60,10 @@ def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
 
 
 def to_double(term: RowTerm) -> RowTerm:
-    """Return a number as a double; for a quotient the nearest one, although PostgreSQL rounds its digits first."""
+    """Return a number as a double.
+
+    For a quotient it is the nearest double, although PostgreSQL rounds to digits first.
+    """
     over, under = split_ratio(term)
     return (
         number_arithmetic.divide_doubles(over, under) if term.function == "ratio" else number_arithmetic.to_double(term)
@@ -65,10 +71,10 @@ def to_double(term: RowTerm) -> RowTerm:
 
 
 def convert_to_double(term: RowTerm) -> RowTerm:
-    """Return a number as a double that all engines compute alike. A quotient by a column is one of doubles.
+    """Return a number as a double that all engines compute alike. A quotient by a column divides doubles.
 
-    A number with decimals is a whole number cast to double, divided by a power of ten. It is within a step of the
-    nearest double.
+    A number with decimals is its whole number of steps, cast to double and divided by a power of ten. The result is at
+    most one step of a double away from the nearest double.
     """
     if term.function == "ratio":
         over, under = split_ratio(term)
@@ -97,7 +103,7 @@ def drop_sign(term: RowTerm) -> RowTerm:
 
 
 def compute_arithmetic(kind: type[exp.Expr], left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return `+ - * / %` of two numbers, with the type that PostgreSQL gives it."""
+    """Return the term for `+ - * / %` of two numbers, with PostgreSQL's result type."""
     if TermKind.FLOATING in (left.kind, right.kind):
         left, right = to_double(left), to_double(right)
     if kind is exp.Mod:

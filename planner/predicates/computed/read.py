@@ -60,7 +60,7 @@ def read_terms(
 
 
 def _read_age_times(node: exp.Anonymous) -> list[exp.Expr]:
-    """Return the two times of an age; for one time, from today's. Raise `NoTermError`."""
+    """Return the two times of an age; for one time, from today's. Raise `NoTermError` if no term computes it."""
     match node.expressions:
         case [one]:
             return [exp.CurrentDate(), one]

@@ -8,7 +8,10 @@ _INFIX = frozenset(("+", "-", "*", "/", "=", "<", "||"))
 
 
 def spell(term: RowTerm) -> str:
-    """Return the expression as text, which names its column. Equal texts mean equal expressions of the same table."""
+    """Return the expression as text, which serves as its column's name.
+
+    Equal texts mean equal expressions of the same table.
+    """
     arguments = [spell(one) for one in term.arguments]
     match term.function:
         case "constant":

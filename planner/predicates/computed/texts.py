@@ -18,14 +18,14 @@ def _make_text(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
 
 
 def make_stored_text(column: Column) -> RowTerm:
-    """Return a stored or looked-up text. Raise `NoTermError` for a column that is computed."""
+    """Return the term for a stored or looked-up text. Raise `NoTermError` for a column that is computed."""
     if isinstance(column.derivation, Product | Computed):
         raise NoTermError
     return RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
 
 
 def make_text_constant(value: str) -> RowTerm:
-    """Return a constant text. Raise `NoTermError` for characters that SQL's text cannot hold."""
+    """Return the term for a constant text. Raise `NoTermError` for characters that SQL's text cannot hold."""
     if "\x00" in value or len(value) > _LONGEST:
         raise NoTermError
     return RowTerm("constant", TermKind.TEXT, value=value, limit=len(value))
@@ -37,12 +37,12 @@ def make_number_constant(value: int) -> RowTerm:
 
 
 def change_case(function: str, text: RowTerm) -> RowTerm:
-    """Return `lower` or `upper` of the text, or the text without blanks: `trim`, `ltrim`, `rtrim`."""
+    """Return the term for `lower`, `upper`, `trim`, `ltrim` or `rtrim` of a text."""
     return _make_text(function, _require_text(text), limit=text.limit)
 
 
 def take_part(function: str, text: RowTerm, *numbers: int) -> RowTerm:
-    """Return `left`, `right` or `substring` by numbers of characters."""
+    """Return the term for `left`, `right` or `substring` of a text, by numbers of characters."""
     if any(not 0 <= one <= _LONGEST for one in numbers) or (function == "substring" and numbers[0] < 1):
         raise NoTermError
     limit = min(text.limit, numbers[-1]) if function != "substring" or len(numbers) == 2 else text.limit
@@ -50,7 +50,7 @@ def take_part(function: str, text: RowTerm, *numbers: int) -> RowTerm:
 
 
 def replace_text(text: RowTerm, old: str, new: str) -> RowTerm:
-    """Return the text with every `old` replaced."""
+    """Return the term for a text with every `old` replaced by `new`."""
     if not old:
         raise NoTermError
     limit = max(text.limit, text.limit // len(old) * len(new) + text.limit % len(old))
@@ -58,7 +58,7 @@ def replace_text(text: RowTerm, old: str, new: str) -> RowTerm:
 
 
 def split_text(text: RowTerm, between: str, place: int) -> RowTerm:
-    """Return the part of a text at a place, counted from 1, between the separators."""
+    """Return the term for one part of a text that is split at `between`. Parts are counted from 1."""
     if not between or not 1 <= place <= _LONGEST:
         raise NoTermError
     return _make_text(
@@ -67,21 +67,23 @@ def split_text(text: RowTerm, between: str, place: int) -> RowTerm:
 
 
 def join_texts(left: RowTerm, right: RowTerm) -> RowTerm:
-    """Return the concatenation of two texts, NULL if one of them is."""
+    """Return the term for the concatenation of two texts. It is NULL if one of them is NULL."""
     return _make_text("||", _require_text(left), _require_text(right), limit=left.limit + right.limit)
 
 
 def measure_length(text: RowTerm) -> RowTerm:
-    """Return the number of characters of the text."""
+    """Return the term for the number of characters of a text."""
     return RowTerm("length", TermKind.WHOLE, (_require_text(text),), limit=max(text.limit, 1))
 
 
 def parse_number(text: RowTerm, kind: TermKind, *, digits: tuple[int, int] = (MOST_DIGITS, 0)) -> RowTerm:
-    """Return the number that a text spells, as a numeric with the given digits before and after the point, or a double.
+    """Return the term for the number that a text spells, as a double or a numeric.
 
-    It is NULL if the text is no number, and if it has more digits than that. A number has decimal digits with a sign
-    and blanks around it; unless it is an integer, a point; as a double also an exponent. PostgreSQL reads more: NaN,
-    infinities and, since 16, hexadecimal digits and underscores.
+    A numeric has `digits` before and after the point. The term is NULL if the text is no number, or has more digits
+    than that.
+
+    A number has decimal digits, with a sign and blanks around it. Unless it is an integer it may have a point, and as
+    a double an exponent. PostgreSQL reads more: NaN, infinities and, since 16, hexadecimal digits and underscores.
     """
     if kind is TermKind.FLOATING:
         return RowTerm("number", kind, (_require_text(text),), limit=STORED_EXPONENT)

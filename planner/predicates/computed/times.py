@@ -34,12 +34,12 @@ def _make_day_constant(days: int) -> RowTerm:
 
 
 def make_length(microseconds: int) -> RowTerm:
-    """Return a constant duration."""
+    """Return the term for a constant duration."""
     return RowTerm("constant", TermKind.LENGTH, value=microseconds, limit=max(abs(microseconds), 1))
 
 
 def make_time_constant(value: date) -> RowTerm:
-    """Return a constant date or moment."""
+    """Return the term for a constant date or moment."""
     if isinstance(value, datetime):
         steps = (value - _EPOCH) // timedelta(microseconds=1)
         return RowTerm("constant", TermKind.MOMENT, value=steps, limit=max(abs(steps), 1))
@@ -52,14 +52,14 @@ def count_microseconds(span: Interval) -> int:
 
 
 def make_time_column(column: Column) -> RowTerm:
-    """Return a stored or derived date or timestamp."""
+    """Return the term for a stored or derived date or timestamp."""
     if column.sql_type is SqlType.DATE:
         return RowTerm("column", TermKind.DAY, value=column.name, limit=_FARTHEST_DAYS)
     return RowTerm("column", TermKind.MOMENT, value=column.name, limit=_FARTHEST_DAYS * DAY)
 
 
 def convert_to_moment(term: RowTerm) -> RowTerm:
-    """Return a date or moment as a moment. A date is its midnight."""
+    """Return the term for a date or moment, converted to a moment. A date becomes its midnight."""
     if term.kind is TermKind.MOMENT:
         return term
     if term.kind is not TermKind.DAY:
@@ -78,7 +78,7 @@ def subtract_times(left: RowTerm, right: RowTerm) -> RowTerm:
 
 
 def shift_time(time: RowTerm, by: RowTerm, sign: int) -> RowTerm:
-    """Return the term for a date plus days, or a moment plus a duration; minus, if `sign` is -1."""
+    """Return the term for a date plus days, or a moment plus a duration. If `sign` is -1, subtract instead."""
     if by.kind not in (TermKind.WHOLE, TermKind.LENGTH):
         raise NoTermError
     by = by if sign > 0 else negate(by)
@@ -90,7 +90,7 @@ def shift_time(time: RowTerm, by: RowTerm, sign: int) -> RowTerm:
 
 
 def move_months(time: RowTerm, months: int) -> RowTerm:
-    """Return a date or timestamp shifted by a number of months, as in PostgreSQL."""
+    """Return the term for a date or timestamp shifted by a number of months, as PostgreSQL shifts it."""
     if abs(months) > _MOST_MONTHS:
         raise NoTermError
     by = RowTerm("constant", TermKind.WHOLE, value=months, limit=abs(months))
@@ -111,19 +111,19 @@ def _apply_calendar(function: str, kind: TermKind, by: RowTerm, time: RowTerm, *
 
 
 def take_day(term: RowTerm) -> RowTerm:
-    """Return the date of a moment."""
+    """Return the term for the date of a moment."""
     return term if term.kind is TermKind.DAY else count_steps(convert_to_moment(term), DAY, kind=TermKind.DAY)
 
 
 def take_clock(term: RowTerm) -> RowTerm:
-    """Return a moment's time of day, without time zone."""
+    """Return the term for a moment's time of day, without time zone."""
     at = convert_to_moment(term)
     begun = multiply(count_steps(at, DAY, kind=TermKind.WHOLE), _make_number(DAY))
     return RowTerm("rest", TermKind.CLOCK, (add(at, negate(begun), kind=TermKind.WHOLE),), limit=DAY)
 
 
 def truncate(unit: str, term: RowTerm) -> RowTerm:
-    """Return the beginning of a moment's hour, day, week, month, quarter or year."""
+    """Return the term for the beginning of a moment's hour, day, week, month, quarter or year."""
     at = convert_to_moment(term)
     if unit in ("hour", "minute", "day", "week"):
         step = {**_PARTS_OF_DAY, "day": DAY, "week": 7 * DAY}[unit]
@@ -139,7 +139,7 @@ def truncate(unit: str, term: RowTerm) -> RowTerm:
 
 
 def extract(part: str, term: RowTerm) -> RowTerm:
-    """Return a part of a time or of a duration, as PostgreSQL's numeric."""
+    """Return the term for a part of a time or duration, as PostgreSQL's numeric."""
     if term.kind is TermKind.LENGTH:
         return _extract_from_length(part, term)
     at = convert_to_moment(term)
@@ -182,15 +182,19 @@ def _extract_from_length(part: str, term: RowTerm) -> RowTerm:
 
 
 def compute_age(later: RowTerm, earlier: RowTerm) -> RowTerm:
-    """Return `age(later, earlier)` by the length with which PostgreSQL compares it: months of 30 days, and the rest.
+    """Return `age(later, earlier)` as the length that PostgreSQL compares: months of 30 days, and the rest.
 
-    It cannot be added to a time, because PostgreSQL then uses the months' own lengths. Raise `NoTermError`.
+    It cannot be added to a time, for which PostgreSQL uses the months' own lengths. Raise `NoTermError` unless both
+    are dates or moments.
     """
     return RowTerm("age", TermKind.AGE, _convert_times(later, earlier), limit=2 * _FARTHEST_DAYS * DAY)
 
 
 def count_age_months(later: RowTerm, earlier: RowTerm) -> RowTerm:
-    """Return the number of whole months in `age(later, earlier)`, twelve a year. Raise `NoTermError`."""
+    """Return the number of whole months in `age(later, earlier)`, twelve a year.
+
+    Raise `NoTermError` unless both are dates or moments.
+    """
     return RowTerm("months", TermKind.EXACT, _convert_times(later, earlier), limit=12 * 10_000)
 
 
@@ -203,7 +207,10 @@ def _convert_times(later: RowTerm, earlier: RowTerm) -> tuple[RowTerm, RowTerm]:
 
 
 def join_months(years: RowTerm, months: RowTerm) -> RowTerm | None:
-    """Return the months of an age that is written as years times twelve plus months. Return None for any other sum."""
+    """Return the term for the months of an age that is written as `12 * years + months`.
+
+    Return None for any other sum.
+    """
     twelve = _make_number(12)
     if years.function != "*" or months.function != "remainder" or twelve not in years.arguments:
         return None
@@ -213,11 +220,13 @@ def join_months(years: RowTerm, months: RowTerm) -> RowTerm | None:
 
 
 def extract_age(part: str, later: RowTerm, earlier: RowTerm) -> RowTerm:
-    """Return the years of `age(later, earlier)`, or its months beyond them. Raise `NoTermError`.
+    """Return the years of `age(later, earlier)`, or its months beyond the full years.
 
-    A month ends on the day of its number, as PostgreSQL counts it. Each time is encoded as one number: its months since
-    the year 0, each longer than any real month, and the time since its month began. The whole months between two times
-    are the difference of their numbers, divided without remainder.
+    Raise `NoTermError` if no term computes it.
+
+    A whole month ends on the same day of the month, as PostgreSQL counts. Each time is encoded as one number: its
+    months since the year 0, each longer than any real month, plus the time since its month began. The whole months
+    between two times are the difference of these numbers, divided without remainder.
     """
     apart = add(_encode_months(later), negate(_encode_months(earlier)), kind=TermKind.WHOLE)
     match part:
@@ -255,7 +264,7 @@ def _make_constant_age(term: RowTerm) -> RowTerm:
 
 
 def convert_to_length(value: Fraction) -> RowTerm:
-    """Return a number of microseconds as a duration."""
+    """Return the term for a duration of a number of microseconds."""
     if value.denominator != 1:
         raise NoTermError
     return make_length(int(value))

@@ -20,9 +20,9 @@ def drop_nulls(node: exp.Coalesce, within: RowScope) -> tuple[exp.Expr, ...]:
 
 
 def read_coalesce(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], within: RowScope) -> ColumnTerm | None:
-    """Return a column with a constant in place of NULL.
+    """Return the term of `coalesce(column, constant)`.
 
-    `inner` is the first of the arguments, none of which is NULL.
+    `inner` is the first of the arguments, none of which is the constant NULL.
     """
     if inner is None or len(arguments) == 1:
         return inner

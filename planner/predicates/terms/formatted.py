@@ -24,9 +24,10 @@ _NAMES = {
 
 
 def read_to_char(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) -> ColumnTerm | None:
-    """Return the term of to_char. `read` gives the term of a function of the time. Return None for an unknown pattern.
+    """Return the term of to_char, for the patterns that are known. Return None for others.
 
-    A text that the pattern never shows equals none. Raise KH205 if such a text is compared by order.
+    `read` returns the term of a function of the time. A text that the pattern never shows equals none of the results.
+    Raise KH205 if such a text is compared by order.
     """
     pattern = node.args.get("format")
     form = str(pattern.this) if isinstance(pattern, exp.Literal) and "percent" not in node.meta else ""

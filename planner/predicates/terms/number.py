@@ -40,7 +40,7 @@ def shift_term(moved: ColumnTerm | None, by: Number, sign: int) -> ColumnTerm | 
 
 
 def scale_term(scaled: ColumnTerm | None, by: Number) -> ColumnTerm | None:
-    """Return the term times a constant. NaN, which only numerics have, is the largest number whatever the sign."""
+    """Return the term times a constant. NaN, which only numerics have, stays the largest number if the sign changes."""
     if scaled is None or not scaled.is_exact or by.value == 0:
         return None
     inner = scaled
@@ -59,7 +59,10 @@ def scale_term(scaled: ColumnTerm | None, by: Number) -> ColumnTerm | None:
 
 
 def drop_sign(inner: ColumnTerm | None) -> ColumnTerm | None:
-    """Return the absolute value of the term. Return None for a column of type real, or no number."""
+    """Return the term for the absolute value of a term.
+
+    Return None for a column of type `real`, and for a term that is no number.
+    """
     if inner is None or not inner.is_plain or not (inner.is_exact or inner.column.sql_type is SqlType.DOUBLE):
         return None
     if is_real(inner.column):

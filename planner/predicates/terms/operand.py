@@ -32,7 +32,10 @@ from planner.values.datetimes import normalise_unit
 
 
 def read_operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
-    """Read the column, or function of one, on one side of a comparison. Raise KH205 for anything else."""
+    """Return the term on one side of a comparison: a column, or a function of one.
+
+    Raise KH205 for any other expression.
+    """
     found = read_term(node, within) or read_computed_term(node, within)
     if found is None and isinstance(inside := strip_parentheses(node), exp.TimeToStr):
         found = read_to_char(inside, lambda part: read_operand(part, within))
@@ -52,7 +55,10 @@ def read_operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
 
 
 def read_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
-    """Return the term of an expression. Return None if it is none. Raise KH201 for unknown names, KH205, KH212."""
+    """Return the term of an expression. Return None if it is no term.
+
+    Raise KH201 for unknown names, KH205 for an expression off the allow-list, KH212 for a constant of a wrong type.
+    """
     node = strip_parentheses(node)
     column = find_column(node, within.scope)
     if column is not None:

@@ -17,9 +17,10 @@ LikePattern = Callable[[str, exp.Expr], Truth]
 
 @dataclass(frozen=True, slots=True)
 class ColumnTerm:
-    """A function of `column`, defined by its `term operator constant` and, for a text, by its `term LIKE pattern`.
+    """A function of `column`, described by what its comparisons mean for the column.
 
-    If it `is_exact`, its values are integers or numerics. If it `is_plain`, they are the column's own.
+    `compare` gives the truth of `term operator constant` and, for a text, `like` that of `term LIKE pattern`. If it
+    `is_exact`, its values are integers or numerics. If it `is_plain`, they are the column's own.
     """
 
     column: Column

@@ -19,7 +19,7 @@ from planner.values.like import escape_pattern, split_pattern
 
 
 def read_text_function(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
-    """Return `left`, `right`, `substring` from the first character, or `lower` of the text `inner`."""
+    """Return the term for `left`, `right`, `lower`, or `substring` from the first character, of the text `inner`."""
     if inner is None or not inner.is_plain or inner.column.sql_type is not SqlType.TEXT:
         return None
     column = inner.column
@@ -135,7 +135,7 @@ def read_word_position(node: exp.StrPosition, text: ColumnTerm, within: RowScope
 
 
 def make_one_of(column: Column, texts: list[str]) -> Truth:
-    """Return the `Truth` of the test that a text column equals one of some texts."""
+    """Return the `Truth` of the test that a text column equals at least one of some texts."""
     match sorted(set(texts)):
         case []:
             return make_known_unless_null(column.name, true=join_any(()), false=Not(IsNull(column.name)))
@@ -148,7 +148,7 @@ def make_one_of(column: Column, texts: list[str]) -> Truth:
 
 
 def make_like_any(column: Column, patterns: list[str]) -> Truth:
-    """Return the `Truth` of the test that a text column is LIKE one of some patterns."""
+    """Return the `Truth` of the test that a text column is LIKE at least one of some patterns."""
     if not patterns:
         return make_one_of(column, [])
     found = [Like(column.name, pattern) for pattern in dict.fromkeys(patterns)]

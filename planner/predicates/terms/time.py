@@ -116,7 +116,7 @@ _MICROSECOND = Interval(0, 0, 1)
 
 
 def read_extract(node: exp.Extract, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
-    """Return the year or the epoch of the term `inner`."""
+    """Return the term for the year or the epoch of `inner`. Return None for other parts."""
     part = str(node.this).lower().strip("'")
     found = _find_time(node.expression, inner)
     if found is None or part not in ("year", "epoch") or not (part == "year" or found[1] or within.constants.is_utc):
@@ -146,7 +146,7 @@ def read_extract(node: exp.Extract, inner: ColumnTerm | None, within: RowScope) 
 
 
 def shift_time(inner: ColumnTerm, by: Constant, sign: int) -> ColumnTerm | None:
-    """Return a date plus days, or a date or timestamp plus an interval without months."""
+    """Return the term for a date plus days, or for a date or timestamp plus an interval without months."""
     if not inner.is_plain or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
         return None
     match by:
