@@ -15,10 +15,11 @@ _AFTER = ("order", "limit", "offset", "fetch", "union", "intersect", "except", "
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """The token indices of a question: SELECT, FROM, and the end (exclusive) of its last clause up to HAVING.
+    """The places of a question's clauses among the tokens of its text.
 
-    `marks` are the indices of those of WHERE, GROUP and HAVING that the question has. `items` are the spans of the
-    select list as (first, past the last) token indices.
+    `select`, `source` and `end` are token indices: of SELECT, of FROM, and of the end (exclusive) of the last clause
+    up to HAVING. `marks` are the indices of WHERE, GROUP and HAVING, as far as the question has them. `items` are the
+    token spans of the select list's items: the first token, and one past the last.
     """
 
     select: int
@@ -71,7 +72,10 @@ def find_clauses(table: exp.Table, tokens: tuple[Token, ...]) -> Clauses:
 
 
 def find_clauses_from(source: int, tokens: tuple[Token, ...]) -> Clauses:
-    """Return the clauses of the SELECT whose FROM is the token at `source`. Raise KH106."""
+    """Return the clauses of the SELECT whose FROM is the token at `source`.
+
+    Raise KH106 if the clauses cannot be located.
+    """
     end, marks = _read_forward(tokens, source)
     select, commas = _read_backward(tokens, source)
     first = _find_list_start(tokens, select)
@@ -101,9 +105,9 @@ def _read_forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tu
 
 
 def find_item_end(tokens: tuple[Token, ...], first: int, *, before: tuple[str, ...], stops_at_commas: bool) -> int:
-    """Return the end of an item that starts at a token.
+    """Return the index past the last token of an item that begins at a token.
 
-    The end is before one of the words `before`, before a comma if it `stops_at_commas`, or before the closing
+    The item ends before one of the words `before`, before a comma if it `stops_at_commas`, or before the closing
     parenthesis around it.
     """
     depth = 0
@@ -126,7 +130,7 @@ def _starts_group_by(tokens: tuple[Token, ...], index: int) -> bool:
 
 
 def matches_tree(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> bool:
-    """Return True if the clauses found among the tokens are those that the parser found, with the same names."""
+    """Return True if the clauses found among the tokens agree with the parser's tree, names included."""
     parts = {word: select.args.get(word) for word in ("where", "group", "having")}
     if [word for word, _ in place.marks] != [word for word, part in parts.items() if part is not None]:
         return False

@@ -10,13 +10,16 @@ from planner.parser.tree import ParsedQuery, parse
 
 @dataclass(frozen=True, slots=True)
 class EditedQuery:
-    """A query as it was last read, and how its text came from what was written."""
+    """A query as it was last parsed, and the edits that led to its text from the original one."""
 
     query: ParsedQuery
     origin: Origin
 
     def edit(self, changes: Iterable[Edit], *, rule: str) -> "EditedQuery":
-        """Return the query after the edits of a rule. Raise KH106 if these overlap, KH100 for what cannot be parsed."""
+        """Return the query after the edits of a rule.
+
+        Raise KH106 if they overlap, KH100 if the new text cannot be parsed.
+        """
         origin = self.origin.edit(changes, rule=rule)
         tokens = reread_tokens(origin.text, origin.kept_spans, self.query.tokens)
         return EditedQuery(parse(origin.text, tokens), origin)

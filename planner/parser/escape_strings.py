@@ -28,7 +28,7 @@ _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 def replace_escapes(text: str, tokens: tuple[Token, ...]) -> str:
     """Return the text with plain strings in place of E'...' and U&'...' ones.
 
-    Strings that a following string continues are left alone. Raise KH100 for an escape that is no character; for U&, in
+    A string that another string continues stays as it is. Raise KH100 for an escape that is no character; for U&, in
     PostgreSQL's words.
     """
     if not _SUSPECT.search(text):
@@ -55,7 +55,10 @@ def replace_escapes(text: str, tokens: tuple[Token, ...]) -> str:
 
 
 def _escape_character(text: str, behind: Sequence[Token], end: int) -> tuple[str, int]:
-    """Return the escape character of a U&'...' string, and the end of its UESCAPE clause. Raise KH100."""
+    """Return the escape character of a U&'...' string, and the end of its UESCAPE clause.
+
+    Raise KH100 if the string is malformed.
+    """
     if not behind or not behind[0].is_word("uescape"):
         return "\\", end
     if len(behind) < 2 or behind[1].kind != "string" or text[behind[1].start] not in "'eE$":
@@ -77,7 +80,7 @@ def _refuse_at_token(problem: str, text: str, tokens: Sequence[Token]) -> Keyhol
 
 
 def _decode_unicode(token: Token, escape: str) -> str:
-    """Return the content of a U&'...' string. Raise KH100."""
+    """Return the content of a U&'...' string. Raise KH100 if the string is malformed."""
     found = re.compile(_UNICODE.format(re.escape(escape)), re.DOTALL)
     made: list[str] = []
     first = ""  # the first half of a character; the second must follow

@@ -16,7 +16,7 @@ MOST_TOKENS = 2_000_000  # some four seconds and a few hundred megabytes, by wha
 
 
 class NestedTooDeep(KeyholeError):
-    """A text with comments nested so deeply that it is not sent to a database, not even to get an error message."""
+    """The error for comments nested so deeply that the text is not sent to a database, even for its message."""
 
 
 class Token(NamedTuple):
@@ -32,11 +32,11 @@ class Token(NamedTuple):
     end: int
 
     def is_word(self, *words: str) -> bool:
-        """Return True if this is one of these keywords, unquoted."""
+        """Return True if the token is one of these keywords and not quoted."""
         return self.kind == "word" and self.value in words
 
     def is_symbol(self, symbol: str) -> bool:
-        """Return True if this is that symbol."""
+        """Return True if the token is this symbol."""
         return self.kind == "symbol" and self.value == symbol
 
     @property
@@ -138,7 +138,10 @@ class StatementText:
 
 
 def split_statements(sql: str) -> tuple[StatementText, ...]:
-    """Split a text into the statements between the semicolons; none for spaces and comments. Raise KH100."""
+    """Split a text into the statements between the semicolons; Return none for spaces and comments alone.
+
+    Raise KH100 as `read_tokens` does.
+    """
     found: list[StatementText] = []
     first: Token | None = None
     last: Token | None = None
@@ -155,7 +158,9 @@ def split_statements(sql: str) -> tuple[StatementText, ...]:
 
 
 def reread_tokens(text: str, kept: Sequence[tuple[int, int, int]], before: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Return the tokens of a query after edits of its text. Only new text, and the words beside it, is read again.
+    """Return the tokens of a query after edits of its text.
+
+    Only new text, and the words next to it, is tokenised again.
 
     Parameters:
         kept: the spans of the text that were there before, in order: start, end, and start in the text as it was. No

@@ -35,7 +35,10 @@ _CLOCK = re.compile(r"([+-]?)(\d{1,6}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
 
 
 def read_words(text: str, tokens: tuple[Token, ...]) -> list[Word]:
-    """Return the parser's words of a text that has these tokens, with their positions. Raise SqlglotError."""
+    """Return the parser's words of a text that has these tokens, with their positions.
+
+    Raise SqlglotError for a text that sqlglot cannot tokenise.
+    """
     words = _read_words(text, tokens)
     for before, word in pairwise(words):
         if before.token_type == TokenType.INTERVAL and word.token_type == TokenType.STRING:

@@ -12,7 +12,7 @@ def compile_monitors(policy: PolicyDocument) -> tuple[Monitor, ...]:
 
 
 def find_horizon(section: MonitorSection) -> tuple[datetime, datetime]:
-    """Return the time when the first window begins, and the time from which no window begins.
+    """Return the horizon of a monitor: when its first window begins, and the time from which no more windows begin.
 
     If `until` names a day, that is the end of the day.
     """

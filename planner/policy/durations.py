@@ -26,8 +26,8 @@ _LONGEST = timedelta(days=36_525)  # a century: what is longer was not meant
 def parse_duration(raw: object) -> timedelta:
     """Parse a duration in whole seconds from a text. It may be zero.
 
-    Parts are added up; units may be plural or shortened. Raise a `Fault` (KH002) for anything else, for months and
-    longer units, whose lengths differ, and beyond a century.
+    The parts of the text are added up; units may be plural or shortened. Raise a `Fault` (KH002) for any other text,
+    for months and longer units, whose lengths vary, and for more than a century.
 
     >>> str(parse_duration("1 day 6 hours")), str(parse_duration("90min")), str(parse_duration("00:15"))
     ('1 day, 6:00:00', '1:30:00', '0:15:00')

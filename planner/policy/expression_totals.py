@@ -31,7 +31,10 @@ _HINT = "Write a sum of products of measures and constants, such as price * (1 -
 
 
 def read_total(text: str, ends: Pair) -> Total:
-    """Parse the declared total of an expression. Raise a `Fault` (KH004)."""
+    """Parse the declared total of an expression.
+
+    Raise a `Fault` (KH004) for an expression that is no sum of products of columns.
+    """
     selected = _parse_expression(text, hint=_HINT)
     try:
         found = {names: times for names, times in _expand_products(selected).items() if times}

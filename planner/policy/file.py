@@ -48,7 +48,7 @@ class Policy(PolicyDocument):
 
     @classmethod
     def parse(cls, text: str, *, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
-        """Parse a policy from `text`, as if it were the file at `path`. Raise KH001 to KH005 and KH010."""
+        """Parse a policy from `text`, as if the text came from the file at `path`. Raise KH001 to KH005 and KH010."""
         raw = _read_toml(text, path)
         place = PolicyText.from_toml(text, path=path, raw=raw)
         if blanks := tuple(find_blanks(raw)):
@@ -67,12 +67,12 @@ class Policy(PolicyDocument):
 
     @property
     def path(self) -> Path:
-        """The file that the policy came from."""
+        """The path of the policy's file."""
         return self._text.path
 
     @property
     def directory(self) -> Path:
-        """The directory from which relative paths in the policy start, as it was when the policy was read."""
+        """The directory from which relative paths in the policy start. It is fixed when the policy is read."""
         return self._text.directory
 
     def write_relation(self, name: str, *, csv: CsvFile | None = None) -> str:
@@ -93,7 +93,10 @@ class Policy(PolicyDocument):
         return self._text.refuse(tuple(place), fault)
 
     def run_at(self, place: Sequence[str], work: Callable[[], Result]) -> Result:
-        """Return the result of `work`. Turn a `Fault` that it raises into an error at the dotted key `place`."""
+        """Return the result of `work`.
+
+        If `work` raises a `Fault`, raise an error at the dotted key `place` instead.
+        """
         try:
             return work()
         except Fault as fault:

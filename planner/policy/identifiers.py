@@ -51,7 +51,7 @@ _THINGS = _make_word_set(
 
 
 def find_people(columns: Iterable[SourceColumn]) -> tuple[str, ...]:
-    """Return the columns that may identify people: first those whose names say so, then ids whose names say nothing."""
+    """Return the columns that may identify people: first those with names of people, then ids with neutral names."""
     told, untold = [], []
     for column in columns:
         if names_person(column):
@@ -76,7 +76,7 @@ def names_people(word: str) -> bool:
 
 
 def is_identifier(column: SourceColumn) -> bool:
-    """Return True if a column identifies a person or a thing, so that its values are not for adding up."""
+    """Return True if a column identifies a person or a thing, so that sums of its values are meaningless."""
     fits = read_sql_type(column.declared) in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID, SqlType.NUMERIC)
     words = split_words(column.name)
     if not fits or not words or _TIME.intersection(words):

@@ -29,9 +29,9 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class PolicyText:
-    """The text of a policy as far as error messages need it. Values under secret keys are never shown.
+    """The text of a policy, for error messages. Values under secret keys are never shown.
 
-    `directory` is the place of the file when it was read; a link to it may lead elsewhere since.
+    `directory` is the folder of the file when it was read; a link to it may have changed since.
     """
 
     path: Path = Path("keyhole.toml")
@@ -58,9 +58,9 @@ class PolicyText:
         return f"{file}: {write_dotted_key(place)}" + ("" if shown is None else f" = {shown}")
 
     def find_line(self, place: tuple[str, ...]) -> int | None:
-        """Return the line of a place in the policy, or of the nearest section that contains it.
+        """Return the line of a place in the policy, or of the nearest section that contains the place.
 
-        None if there is neither.
+        Return None if there is neither.
         """
         return find_line(place, self.lines)
 
@@ -116,7 +116,7 @@ def refuse_all_faults(faults: Sequence[tuple[tuple[str, ...], Fault]], text: Pol
 
 
 def find_blanks(raw: object, *, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Fault]]:
-    """Yield the places of a starter policy that its owner has yet to fill in."""
+    """Yield the places of a starter policy that the owner has not filled in yet, each with its fault."""
     match raw:
         case dict():
             for key, value in raw.items():

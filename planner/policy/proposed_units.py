@@ -18,14 +18,14 @@ _UNIT_TYPES = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.UUID})
 
 @dataclass(frozen=True, slots=True)
 class ProposedUnit:
-    """The proposed privacy unit of a table, as far as the schema shows it.
+    """The proposed privacy unit of a table, as far as the schema suggests one.
 
-    `candidates` are columns that may identify people, and `column` is the likeliest. `paths` are steps that lead to
-    people whom `column` does not identify, the likeliest first. If there are both, nothing shows which of them is
-    meant. `is_one_row`: a unit has one row; `is_unique`: a constraint says so. `same_people_step` is the step to the
-    table of the same people, and `similar_table` an earlier table whose unit has the same name. `is_lookup`: it
-    identifies nobody, and other tables lead to it. `lookups` are the steps to tables of this kind, by column.
-    `vouched_paths` maps columns that no constraint keeps unique to the tables whose paths lead here by them.
+    `candidates` are columns that may identify people, and `column` is the likeliest. `paths` are steps to people whom
+    `column` does not identify, the likeliest first. If a table has both, the schema does not show which is meant.
+    `is_one_row`: a unit has one row; `is_unique`: a constraint says so. `same_people_step` is the step to the table of
+    the same people, and `similar_table` an earlier table whose unit has the same name. `is_lookup`: it identifies
+    nobody, and other tables lead to it. `lookups` are the steps to tables of this kind, by column. `vouched_paths`
+    maps columns of this table, which no constraint keeps unique, to the tables whose paths use them.
     """
 
     candidates: tuple[str, ...]

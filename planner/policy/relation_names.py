@@ -46,7 +46,7 @@ def write_relation(
 
 
 def list_known_names(document: PolicyDocument) -> tuple[SourceName, ...]:
-    """Return the names that clients may use for tables beside the policy's own: `known_as`, else the relation's name.
+    """Return further names that clients may use for tables: `known_as`, else the relation's name.
 
     Names are folded as the source folds them: DuckDB and Spark ignore case, PostgreSQL keeps what is written.
     """
@@ -55,7 +55,7 @@ def list_known_names(document: PolicyDocument) -> tuple[SourceName, ...]:
 
 
 def find_known_name(table: TableSection, *, kind: SourceKind) -> tuple[str, str] | None:
-    """Return the schema and the name by which clients may write a table, beside its name in the policy.
+    """Return the schema and name that clients may use for a table, besides its name in the policy.
 
     Return None for a file, and if the policy names no schema for the relation.
     """

@@ -30,7 +30,7 @@ _TRUNCATED_TO_HOURS = ("hour", "minute", "second")
 
 
 class SizeMissing(Exception):
-    """A key column of the question has no domain in the policy, and no number of values was given for it."""
+    """The error for a key column without a domain in the policy, if no number of values was given for it."""
 
     def __init__(self, column: str) -> None:
         super().__init__(column)

@@ -16,7 +16,7 @@ def number_parameters(sql: str, names: Iterable[str]) -> str:
 
 
 def spell_parameters(sql: str, values: Mapping[str, bool | int | float | date | str]) -> str:
-    """Return the owner's SQL with the parameters' values in their places, for readers.
+    """Return the owner's SQL with the parameters' values in their places, for people to read.
 
     Raises `Fault` as `number_parameters` does.
 

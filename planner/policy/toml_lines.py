@@ -38,7 +38,7 @@ def find_key_lines(text: str) -> Mapping[tuple[str, ...], int]:
 
 
 def find_line(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int | None:
-    """Return the line of the nearest enclosing key that has one."""
+    """Return the line of a key, or of the nearest enclosing key that has a line."""
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
             return lines[path[:length]]

@@ -163,9 +163,9 @@ def _read_plain_text(value: tuple[Token, ...]) -> tuple[Token, ...]:
 
 
 def check_own_names(tokens: tuple[Token, ...]) -> None:
-    """Raise KH404 for names of statements and cursors that are Keyhole's own.
+    """Raise KH404 for a statement or cursor name that Keyhole uses itself.
 
-    No client may run the statements that Keyhole keeps under them.
+    No client may run the statements that Keyhole keeps under these names.
     """
     for token in tokens:
         if token.kind == "quoted" and token.value.startswith(OWN_NAMES):

@@ -60,7 +60,7 @@ def _list_keys(select: exp.Select) -> Iterator[exp.Expr]:
 def classify_bound(
     text: str, catalog: Catalog, parameters: Mapping[int, ParameterValue | None], *, refusal: KeyholeError
 ) -> tuple[str, Statement]:
-    """Classify a refused statement with the values of the parameters that it groups by.
+    """Classify a refused statement again, with the values of the parameters that it groups by.
 
     Raise `refusal` if it groups by none. Raise what `classify` raises, without positions.
     """

@@ -9,6 +9,9 @@ from planner.statements.kinds import PassThrough
 
 
 def read_query(text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
-    """Read a query with these tokens. It passes to the shadow if no question is inside. Raise as `classify` does."""
+    """Read a query with these tokens. A query without a question is passed to the shadow. Raise as `classify` does.
+
+    It passes to the shadow if it contains no question.
+    """
     check_functions(found)
     return extract_questions(text, found, catalog) or PassThrough("select")

@@ -11,7 +11,7 @@ from planner.statements.statement_refusals import refuse_nameless_set, refuse_ro
 
 
 def read_set(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """Read SET, except of roles. Raise KH100, KH102, KH402, KH403 with positions in the text."""
+    """Read SET, except of roles. Raise KH100, KH102, KH402 and KH403, with positions in the text."""
     rest = found[1:]
     local = bool(rest) and rest[0].is_word("local")
     if rest and rest[0].is_word("local", "session") and not (len(rest) > 1 and rest[1].is_word("authorization")):
@@ -85,7 +85,10 @@ def check_own_setting(name: str, value_text: str | None, catalog: Catalog) -> No
 
 
 def read_reset(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
-    """Read RESET, which restores the session's initial values, its own role included. Raise KH100, KH403."""
+    """Read RESET, which restores the session's initial values, its own role included.
+
+    Raise KH100 without a name, KH403 for an unknown name under `keyhole.`.
+    """
     if len(found) < 2:
         raise refuse_nameless_set(found[0])
     name, _ = _read_name(found[1:])

@@ -24,7 +24,7 @@ _TRUTHS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0
 
 
 def fill_in_defaults(stored: StoredQuestion) -> str:
-    """Return the SQL with its parameters' defaults in place, as the shadow declares the relation."""
+    """Return the stored question's SQL with its parameters' defaults filled in, as the shadow declares the relation."""
     parts: list[str] = []
     at = 0
     for token in read_tokens(stored.sql):
@@ -78,7 +78,10 @@ def check_parameter(setting: str, value: str | None, catalog: Catalog) -> None:
 
 
 def read_parameters(embedded: EmbeddedQuestion, settings: Mapping[str, str | None]) -> Mapping[int, Value | None]:
-    """Return the values of a stored question's parameters by number: the session's, else the defaults. Raise KH402."""
+    """Return the values of a stored question's parameters by number: the session's, else the defaults.
+
+    Raise KH402 for a value of another type.
+    """
     return {
         number: _find_value(f"{PREFIX}{embedded.stored_question}.{parameter.name}", parameter, settings)
         for number, parameter in enumerate(embedded.parameters, start=1)

@@ -10,7 +10,7 @@ _TOKEN = re.compile(r"[0-9a-f]{64}")
 
 
 def find_analyst_faults(place: tuple[str, ...], analyst: AnalystSection) -> Faults:
-    """Yield a verifier or a token of an unknown form."""
+    """Yield a fault for a password verifier or a token of an unknown form."""
     if not _VERIFIER.fullmatch(analyst.password):
         hint = "Run keyhole passwd and paste what it prints; the password itself is never stored."
         yield (*place, "password"), Fault("KH002", "is not a SCRAM-SHA-256 verifier", hint=hint)
@@ -20,7 +20,7 @@ def find_analyst_faults(place: tuple[str, ...], analyst: AnalystSection) -> Faul
 
 
 def find_token_faults(policy: PolicyDocument) -> Faults:
-    """Yield analysts who share a token, which would not identify one of them."""
+    """Yield a fault for analysts with the same token, which would not identify one of them."""
     holders: dict[str, str] = {}
     for name, analyst in policy.analysts.items():
         if analyst.token_sha256 is not None and holders.setdefault(analyst.token_sha256, name) != name:
@@ -30,7 +30,7 @@ def find_token_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_certificate_faults(policy: PolicyDocument) -> Faults:
-    """Yield analysts whose certificate is never verified, or who could log in without it."""
+    """Yield a fault for analysts whose certificate is never verified, or who could log in without it."""
     verified = policy.server.tls is not None and policy.server.tls.client_ca is not None
     for name, analyst in policy.analysts.items():
         place = ("analysts", name, "certificate_name")

@@ -9,7 +9,7 @@ _OF_MEASURES, _OF_TABLES = ("sum", "avg"), ("rows", "units")
 
 
 def find_column_bands_faults(place: tuple[str, ...], column: ColumnSection) -> Faults:
-    """Yield bands of a column that is no measure, and bands that belong to a table."""
+    """Yield a fault for bands of a column that is no measure, and for bands that only a table can have."""
     if column.bands is None:
         return
     if column.bounds is None:
@@ -20,7 +20,7 @@ def find_column_bands_faults(place: tuple[str, ...], column: ColumnSection) -> F
 
 
 def find_table_bands_faults(place: tuple[str, ...], table: TableSection) -> Faults:
-    """Yield bands of a table that belong to a measure, and bands that are not whole numbers of at least 1."""
+    """Yield a fault for a table's bands that only a measure can have, or that are no whole numbers of at least 1."""
     here = (*place, "bands")
     if table.bands is None:
         return

@@ -15,7 +15,7 @@ _LARGEST_TOTAL = 2**62  # and a unit's total in a bigint
 def find_column_faults(
     place: tuple[str, ...], column: ColumnSection, table: TableSection, public: Mapping[str, TableSection]
 ) -> Faults:
-    """Yield contradictions and gaps in the roles of one column: key, filter, measure."""
+    """Yield a fault for each contradiction or gap in the roles of one column: key, filter, measure."""
     if column.key is not None:
         yield from _find_key_faults((*place, "key"), column.key, public)
     if column.expression is not None:
@@ -72,7 +72,10 @@ def _find_measure_faults(place: tuple[str, ...], column: ColumnSection, table: T
 
 
 def find_range_faults(place: tuple[str, ...], ends: tuple[Decimal, Decimal], grid: Decimal, rows: int) -> Faults:
-    """Yield the faults of a range of values. A unit's total is the sum of at most `rows` values."""
+    """Yield the faults of a measure's bounds and grid.
+
+    A unit's total is the sum of at most `rows` values, and must fit into an integer.
+    """
     low, high = ends
     if low >= high:
         yield place, Fault("KH004", "the lower end is not below the upper end", hint=f"Write [{high}, {low}]?")

@@ -20,7 +20,7 @@ from planner.policy.sections import PolicyDocument, TableSection
 
 
 def find_faults(policy: PolicyDocument) -> Faults:
-    """Yield every broken rule with its dotted key, the most basic first."""
+    """Yield a fault for every broken rule of the policy, each with its dotted key, the most basic first."""
     yield from find_name_faults(policy)
     yield from find_source_faults(policy)
     yield from find_listen_faults(policy)
@@ -42,7 +42,7 @@ def find_faults(policy: PolicyDocument) -> Faults:
 
 
 def describe_warnings(policy: PolicyDocument) -> tuple[str, ...]:
-    """Return the settings that are allowed but probably not meant, one sentence each."""
+    """Return a sentence for each setting that is allowed but probably a mistake."""
     said = [
         *describe_idle_caps(policy),
         *describe_doubts(policy),

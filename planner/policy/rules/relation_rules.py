@@ -10,10 +10,10 @@ from planner.policy.sections import PolicyDocument
 
 
 def find_shared_relations(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Faults:
-    """Yield tables of the policy that show rows of one relation, directly or through a view of it alone.
+    """Yield a fault for tables of the policy that show rows of one relation, directly or through a view of it alone.
 
-    Two budgets for the same rows would double the promised loss. A public table beside a private one would reveal
-    everything. Private tables that `same_unit_as` leads to one table are charged together, and are allowed.
+    Two budgets for the same rows would double the promised loss. A public table with a private table's rows would
+    reveal everything. Private tables that `same_unit_as` leads to one table are charged together, and are allowed.
     """
     for one, other in _find_pairs(policy, identities):
         if identities[one].is_join or identities[other].is_join or _are_charged_together(policy, one, other):
@@ -28,7 +28,7 @@ def find_shared_relations(policy: PolicyDocument, identities: Mapping[str, Relat
 
 
 def describe_shared_relations(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Iterator[str]:
-    """Yield private tables that share a view of several relations, one sentence each.
+    """Yield a sentence for each view of several relations that several private tables read.
 
     The owner has to judge them.
     """

@@ -25,7 +25,7 @@ _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
 
 
 def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Faults:
-    """Yield keys that only private tables have."""
+    """Yield a fault for each key of a public table that only private tables may have."""
     of_private = (*_OF_UNITS, "bands", "ranges", "groupable", "immutable", *_ARRIVAL, *_TABLE_CAPS, "seed")
     for key in of_private:
         if getattr(table, key) not in (None, (), {}, False) or (key == "groupable" and table.groupable is not None):
@@ -40,7 +40,7 @@ def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Fau
 
 
 def find_private_table_faults(place: tuple[str, ...], table: TableSection, policy: PolicyDocument) -> Faults:
-    """Yield gaps, contradictions and meaningless keys in a private table and its columns."""
+    """Yield a fault for each gap, contradiction or meaningless key in a private table and its columns."""
     if table.privacy_unit is None:
         hint = 'Add privacy_unit = "patient_id", ["patient_id", "day"] or "row" (each row by itself).'
         yield (*place, "privacy_unit"), Fault("KH005", "is missing", hint=hint)
@@ -78,7 +78,7 @@ def _find_refresh_faults(place: tuple[str, ...], refresh: str | None) -> Faults:
 
 
 def find_unit_root(policy: PolicyDocument, name: str) -> str | None:
-    """Return the table at the end of `same_unit_as` and paths. Return None if they form a circle."""
+    """Return the table at the end of a chain of `same_unit_as` and paths. Return None if the chain is a circle."""
     seen: list[str] = []
     while (other := policy.private_tables[name].leads_to) in policy.private_tables and other is not None:
         seen.append(name)

@@ -6,7 +6,7 @@ _MARK = "?"  # replaces unprintable characters in a dotted key
 
 
 def find_text_faults(raw: object, *, place: tuple[str, ...] = ()) -> Faults:
-    """Yield keys and values with a NUL, or with half of a surrogate pair.
+    """Yield a fault for each key or value with a NUL or half of a surrogate pair.
 
     A variable of the environment may contain half a pair if its bytes are not UTF-8.
     """

@@ -8,7 +8,7 @@ from planner.policy.sections import PolicyDocument, TableSection, WrittenPath
 
 
 def find_path_faults(place: tuple[str, ...], path: WrittenPath, table: TableSection, policy: PolicyDocument) -> Faults:
-    """Find the faults in a path that the policy alone shows. The source knows its columns and their types."""
+    """Return the faults in a path that the policy alone shows. Columns and types are checked with the source."""
     here = (*place, "privacy_unit")
     reached = policy.tables.get(path.table)
     if table.same_unit_as is not None:
@@ -37,14 +37,17 @@ def find_path_faults(place: tuple[str, ...], path: WrittenPath, table: TableSect
 
 
 def find_reached_columns(policy: PolicyDocument, name: str) -> tuple[str, ...]:
-    """Return the columns of a table by which paths of other tables reach it, each once."""
+    """Return the columns of a table to which paths of other tables lead, each once."""
     paths = (table.path for table in policy.private_tables.values())
     found = (column for path in paths if path is not None and path.table == name for column in path.through)
     return tuple(dict.fromkeys(found))
 
 
 def find_unproved_paths(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Faults:
-    """Find paths whose steps neither a constraint of the source nor the owner's word limits to one row."""
+    """Return a fault for each path with a step that may lead to several rows.
+
+    Neither a constraint of the source nor the owner's word limits such a step to one row.
+    """
     for name, path in _list_paths(policy):
         identity = identities.get(path.table)
         if identity is None or identity.has_key(path.through) or _is_vouched(policy, path):
