@@ -35,9 +35,10 @@ _Span = tuple[int, int]
 def join_by_composite_key(
     public: PublicTable, pairs: Sequence[tuple[str, Column]], scope: Scope
 ) -> tuple[PublicTable, str, Column] | None:
-    """Return the public table with a column that stands for several, its name, and the rows' column that equals it.
+    """Join a public table by several columns at once: return the table with one column that combines them.
 
-    Return None where a column is no stored integer, a pinned value is missing, or their ranges are too wide together.
+    Also return the name of that column, and the private rows' column that equals it. Return None if a column is no
+    stored integer, a pinned value is missing, or the combined range is too wide.
 
     Parameters:
         pairs: columns of the public table, each with the column that it equals.

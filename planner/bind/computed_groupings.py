@@ -137,9 +137,9 @@ def find_expression_bound(
 
 
 def is_finer(fine: ValueGroups, coarse: ValueGroups) -> bool:
-    """Return True if rows in one group of `fine` are in one group of `coarse`.
+    """Return True if rows in one group of `fine` are always in one group of `coarse`.
 
-    Values beyond the column's bounds may be in a group of `coarse` alone.
+    Values beyond the column's bounds are the exception: `coarse` may give them a group of their own.
     """
     if fine.column != coarse.column:
         return False
@@ -161,6 +161,9 @@ def _find_group(parts: ValueGroups, value: Any) -> int | None:
 
 
 def keep_key_groupings(table: Table) -> Table:
-    """Return the table with only the groupings that name keys, without those of expressions."""
+    """Return the table without the groupings that the owner declared for expressions.
+
+    Groupings of plain key columns stay.
+    """
     named = tuple(grouping for grouping in table.groupings if not grouping.computed)
     return table if len(named) == len(table.groupings) else replace(table, groupings=named)

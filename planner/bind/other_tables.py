@@ -42,7 +42,10 @@ def offer_join(error: KeyholeError, table: Table, catalog: Catalog, *, alias: st
 
 
 def describe_step(path: UnitPath, own: str, reached: str) -> str:
-    """Return the condition that joins a table along its path, under these names of the two."""
+    """Return the SQL condition that joins a table with the next table on the path to its unit.
+
+    `own` and `reached` are the names of the two tables.
+    """
     pairs = zip(path.from_columns, path.to_columns, strict=True)
     return " AND ".join(f"{spell_name(own)}.{spell_name(a)} = {spell_name(reached)}.{spell_name(b)}" for a, b in pairs)
 

@@ -140,16 +140,16 @@ def _list_order_items(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def is_harmless(node: exp.Expr) -> bool:
-    """Return True if an expression gives one value for each row, wherever in a query it is computed."""
+    """Return True if an expression has one value for each row, and PostgreSQL never fails on it."""
     return all(isinstance(part, (*_HARMLESS, exp.Column, exp.Identifier)) for part in node.walk()) and not any(
         isinstance(column.this, exp.Star) for column in node.find_all(exp.Column)
     )
 
 
 def computes_each_row(node: exp.Expr) -> bool:
-    """Return True if an expression gives one value for each row, wherever in a query it is computed.
+    """Return True if an expression has one value for each row, though PostgreSQL's own evaluation may fail on a row.
 
-    It may fail on a row, but what Keyhole computes in its place does not.
+    The SQL that Keyhole writes for it does not.
     """
     return all(
         isinstance(part, (*_HARMLESS, *_SHOWN, *_COMPUTED, exp.Column, exp.Identifier))
@@ -159,7 +159,7 @@ def computes_each_row(node: exp.Expr) -> bool:
 
 
 def may_give_rows(node: exp.Expr) -> bool:
-    """Return True if PostgreSQL's functions in an expression give several rows for one, or none."""
+    """Return True if an expression calls a function of PostgreSQL that may give several rows for one, or none."""
     named = [str(part.this).lower() for part in node.find_all(exp.Anonymous)]
     by_name = any(one in _ROWS_BY_NAME or one.startswith(_ROWS_BY_START) for one in named)
     return by_name or contains_type(node, exp.GenerateSeries, exp.Explode)
@@ -212,7 +212,7 @@ def check_beside_aggregates(
 ) -> None:
     """Raise KH101 for a column outside of all aggregates that is neither a key nor in a grouped expression.
 
-    PostgreSQL refuses it as well.
+    PostgreSQL refuses such a column as well.
     """
     column = find_column(node, scope)
     if column is not None and column in keys:

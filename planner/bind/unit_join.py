@@ -32,7 +32,10 @@ from planner.catalog.refresh import parse_refresh
 
 
 def order_tables(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """Return tables of one group in the order in which they are joined, the root first. FROM does not matter."""
+    """Return tables that share their units in the order in which they are joined, the root first.
+
+    The order in FROM does not matter.
+    """
     return tuple(sorted(tables, key=lambda table: (table.name != table.ledger_root.table, table.name)))
 
 
@@ -42,7 +45,7 @@ def have_same_units(tables: Sequence[Table]) -> bool:
 
 
 def join_on_unit(tables: Sequence[Table]) -> Table:
-    """Return the join of different tables of one group on all columns of their unit. None has a row cap."""
+    """Join different tables with the same privacy units on all columns of the unit. None of them may cap rows."""
     found = order_tables(tables)
     names = [dict(columns) for columns in _name_columns(found)]
     first = found[0]

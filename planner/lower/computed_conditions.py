@@ -40,14 +40,15 @@ def compute_conditions(
     beside: Iterable[str] = (),
     remaining: Mapping[Condition, Condition] = MappingProxyType({}),
 ) -> RowSql:
-    """Return the rows with a computed column for each condition of a question, or unchanged if all are cheap.
+    """Return the rows with a computed column for each expensive condition of a question.
 
-    Tests for NULL alone are not computed. They read no value and cost the same on every row.
+    If all conditions are cheap, the rows are unchanged. Tests for NULL alone are not computed, since they cost the
+    same on every row.
 
     Parameters:
         keys: the question's keys, whose conditions and numbers are computed as well.
         beside: the relation's columns besides the table's columns and measures.
-        remaining: the part that is still to be computed of a condition whose other parts are stored.
+        remaining: for a condition of which parts are stored, the part that is still to be computed.
 
     Raises KH214 if a single row could cost more than any may.
     """

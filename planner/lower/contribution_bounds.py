@@ -20,7 +20,7 @@ CAME = "came"
 
 @dataclass(frozen=True, slots=True)
 class Bounding:
-    """The privacy units of a table and the keys in which they are counted.
+    """The rule that chooses the keys in which each privacy unit of a table counts.
 
     `chooses_groups` is True if a unit could have rows in more keys than count. With `as_of` the rows that came first
     count, and md5 decides among rows of the same moment.
@@ -36,12 +36,12 @@ class Bounding:
         object.__setattr__(self, "chooses_groups", exceeds_groups(self.row.table, self.keys))
 
     def find_domain(self, index: int) -> tuple[Value, ...]:
-        """Return all public values of a grouping column."""
+        """Return all public values of a grouping column, by its index."""
         return self.keys.get_whole_domain(index)
 
     @property
     def units(self) -> list[tuple[str, Column]]:
-        """The privacy unit's columns, each under its alias. A column that is a key has the key's alias."""
+        """The privacy unit's columns, each with its alias. A column that is also a key has the key's alias."""
         names = self.keys.names
         return [
             (f"k{names.index(name)}" if name in names else f"u{i}", self.row.table.get_column(name))
@@ -50,7 +50,7 @@ class Bounding:
 
     @property
     def groups(self) -> list[tuple[str, Column]]:
-        """The unit and key columns, each once."""
+        """The columns of the unit and of the keys, each once."""
         keys = [(f"k{i}", column) for i, column in enumerate(self.keys.columns)]
         return [unit for unit in self.units if unit not in keys] + keys
 
@@ -60,26 +60,27 @@ class Bounding:
         return self._put_arrival_first(came, self._write_drawn_order([(self.row.write_column(unique.name), unique)]))
 
     def write_value_order(self, expression: str, *, column: Column) -> str:
-        """Return the SQL of the order in which a unit's different values of a column in a key count.
+        """Return the SQL of the order by which a unit's different values of a column in a key are chosen.
 
         At a look it reads `CAME`, the time at which each value came first.
         """
         return self._put_arrival_first([CAME], self._write_drawn_order([(expression, column)]))
 
     def write_key_order(self) -> str:
-        """Return the SQL of the order in which a unit's keys count, over their aliases.
+        """Return the SQL of the order by which a unit's keys are chosen, over their aliases.
 
-        The same keys count however GROUP BY is typed. Spellings of a computed key are one question, so the order does
-        not depend on the spelling. At a look it reads `CAME`, the time at which the unit came into each key.
+        The same keys are chosen however GROUP BY is typed. All spellings of a computed key are one question, so the
+        order does not depend on the spelling. At a look it reads `CAME`, the time at which the unit came into each
+        key.
         """
         return self._put_arrival_first([CAME], self._write_drawn_order(self._sort_groups()))
 
     def write_key_md5(self) -> str:
-        """Return the SQL of the md5 that orders a unit's keys first, over their aliases."""
+        """Return the SQL of an md5 over the aliases of a unit's keys. Keys are chosen in its order."""
         return self._write_md5(self._sort_groups())
 
     def write_copy_order(self, *beside: tuple[str, Column]) -> str:
-        """Return the SQL of the order in which a unit's rows in a key count if only these columns distinguish them."""
+        """Return the SQL of the order by which a unit's rows in a key are chosen without a unique column."""
         return self._write_drawn_order([*self._sort_groups(), *beside])
 
     def _sort_groups(self) -> list[tuple[str, Column]]:
@@ -87,15 +88,18 @@ class Bounding:
 
     @property
     def order_in_words(self) -> str:
-        """The comment on these orders in statements."""
+        """The comment in generated SQL that explains how rows and keys are chosen."""
         return "in the order of md5" if self.as_of is None else "as they came, at one moment in the order of md5"
 
     def list_arrivals(self) -> list[str]:
-        """Return the SQL of the time at which a row came; [] if no order needs it."""
+        """Return the SQL of the time at which a row arrived. Return [] if no order reads this time."""
         return [] if self.as_of is None else [self.row.write_column(self.as_of.column)]
 
     def list_first_arrivals(self, came: Iterable[str]) -> list[str]:
-        """Return the SQL of the earliest time at which several rows came, under its alias; [] if no order needs it."""
+        """Return the SQL of the time at which the first of several rows arrived, under its alias.
+
+        Return [] if no order reads it.
+        """
         return [f"min({one}) AS {CAME}" for one in came]
 
     def _put_arrival_first(self, came: list[str], drawn: str) -> str:
@@ -118,7 +122,7 @@ class Bounding:
 
 
 def exceeds_groups(table: Table, keys: KeySpace) -> bool:
-    """Return True if a unit could have rows in more than G keys of the whole public domain."""
+    """Return True if a unit could have rows in more than `groups_per_unit` keys of the whole public domain."""
     return keys.count_reachable_groups(table) > table.groups_per_unit
 
 

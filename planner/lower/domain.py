@@ -14,10 +14,10 @@ _SPANS = {"week": timedelta(weeks=1), "day": timedelta(days=1), "hour": timedelt
 
 
 def write_restriction(row: RowSql, column: Column, values: tuple[Value, ...]) -> str | None:
-    """Return the SQL of a test that is true for every row whose key is among `values`, and false for NULL.
+    """Return SQL for a test that is true for every row whose key is among `values`, and false for NULL.
 
-    It is exact for gapless ranges and for up to `LONGEST_LIST` values. Beyond that, an ordered type is restricted to
-    the range of the values. For other types return None: there is no restriction.
+    It is exact for gapless ranges and for up to `LONGEST_LIST` values. For more values of an ordered type, it tests
+    the range of the values. For more values of other types return None: there is no test.
     """
     if not values:
         return "FALSE"
@@ -29,7 +29,7 @@ def write_restriction(row: RowSql, column: Column, values: tuple[Value, ...]) ->
 
 
 def write_domain_test(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
-    """Return the SQL of the same test for an expression that already holds the key.
+    """Return SQL for the test of `write_restriction` on an expression that already holds the key.
 
     Return None if the SQL would be long.
     """
@@ -41,7 +41,7 @@ def write_domain_test(row: RowSql, expression: str, column: Column, values: tupl
 
 
 def is_gapless(column: Column, values: tuple[Value, ...]) -> bool:
-    """Return True if `values` are all values that the column can take between the least and the greatest of them."""
+    """Return True if no value that the column can take is missing between the least and the greatest of `values`."""
     if column.sql_type not in ORDERED or not values:
         return False
     return _is_gapless(values, column.derivation.part if isinstance(column.derivation, Derivation) else "")
@@ -65,7 +65,7 @@ def _is_gapless(values: tuple[Value, ...], part: str) -> bool:
 
 
 def find_next_value(column: Column, value: Value) -> Value | None:
-    """Return the next value that the column can take, or None if it is unknown or beyond the calendar."""
+    """Return the next value that the column can take. Return None if it is unknown or beyond the calendar."""
     return _find_next_value(column.derivation.part if isinstance(column.derivation, Derivation) else "", value)
 
 

@@ -22,7 +22,9 @@ from planner.question.question import Question
 
 
 def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> Table:
-    """Return the table with the windows of a look as a stored column if they overlap. Any other table is unchanged.
+    """Return the table with the windows of a look as a stored column, if they overlap.
+
+    Return any other table unchanged.
 
     Parameters:
         table: the table of `question`, or of its subquery, with members joined.

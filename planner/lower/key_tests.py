@@ -21,7 +21,7 @@ def write_row_tests(row: RowSql, column: Column, values: tuple[Value, ...]) -> l
 
 
 def write_fixed_tests(row: RowSql) -> list[str]:
-    """Return the SQL of the tests on fixed keys, made on rows before their units are bounded."""
+    """Return the SQL of the tests on fixed keys. They are made on rows before their units are bounded."""
     found = ((row.table.get_column(key.name), key.values) for key in row.table.fixed)
     return [write_restriction(row, column, values) or write_not_null(row, column) for column, values in found]
 

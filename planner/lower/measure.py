@@ -28,9 +28,9 @@ from planner.values.sql_literals import write_decimal, write_integer
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """The value of a measure in one row, as SQL: a whole number of grid steps, from `low` to `high`.
+    """The value of a measure in one row, as SQL for a whole number of grid steps, from `low` to `high`.
 
-    The SQL of that number is `sql` times `steps`. A caller sums `sql` and multiplies once.
+    The number is `sql` times `steps`. A caller sums `sql` and multiplies once.
     """
 
     sql: str
@@ -40,7 +40,7 @@ class RowValue:
     kind: str | None = None  # the type that it has; None where that is not known
 
     def cast(self, dialect: Dialect, kind: str) -> str:
-        """Return SQL for the value, cast to the given integer type if it is a whole number."""
+        """Return SQL for the value. A whole number is cast to the given integer type."""
         return self.sql if self.kind == kind else dialect.spelling.write_cast(self.sql, kind)
 
 

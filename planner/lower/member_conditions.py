@@ -46,7 +46,7 @@ class MemberConditions:
     """The conditions computed on each joined table's rows, and those that remain for joined rows.
 
     `carried` has, by the index of a joined table, the conditions that read it alone, each with the column that holds
-    its truth. `remaining` has, for each condition of the question, an equal condition over these columns.
+    its truth. `remaining` maps each condition of the question to an equivalent one over these columns.
     """
 
     carried: Mapping[int, Mapping[Condition, str]] = field(default_factory=lambda: MappingProxyType({}))
@@ -54,13 +54,13 @@ class MemberConditions:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns that the join has besides those of its tables."""
+        """The columns that the join has in addition to those of its tables."""
         names = (name for found in self.carried.values() for name in found.values())
         return tuple(Column(name, SqlType.BOOLEAN, "boolean") for name in names)
 
 
 def split_conditions(table: Table, conditions: Iterable[Condition], *, dialect: Dialect) -> MemberConditions:
-    """Return the conditions of a question, split by the joined table that they read. Return none if they are cheap.
+    """Return the conditions of a question, split by the joined table that they read. Return none if all are cheap.
 
     Raises KH214 if a single row could cost more than any may.
     """
@@ -74,7 +74,9 @@ def split_conditions(table: Table, conditions: Iterable[Condition], *, dialect: 
 
 @dataclass(frozen=True, slots=True)
 class ConditionSplitter(Generic[_Place]):
-    """Splits conditions by the place that they read. A part that reads one place becomes a column carried from it.
+    """A splitter of conditions by the place that each part reads.
+
+    A part that reads one place becomes a column carried from it.
 
     Parameters:
         place_of: returns the place of a column by its name, or None if it has none or several.
@@ -89,10 +91,10 @@ class ConditionSplitter(Generic[_Place]):
     carried: dict[_Place, dict[Condition, str]] = field(default_factory=dict)
 
     def split(self, condition: Condition, *, wanted: bool) -> Condition:
-        """Return a condition on joined rows that holds if the given one is true, or, unless `wanted`, if it is false.
+        """Return a condition on joined rows that holds if the given one is true, or if it is false unless `wanted`.
 
-        A part that is unknown is neither. So NOT is moved down to the parts, as in `RowSql.write_computed`. Tests for
-        NULL alone stay as they are.
+        A part whose truth is unknown counts as neither true nor false. So NOT is moved down to the parts, as in
+        `RowSql.write_computed`. Tests for NULL alone stay as they are.
         """
         if reads_no_value(condition, self.table):
             return condition if wanted else Not(condition)
@@ -137,10 +139,10 @@ class ConditionSplitter(Generic[_Place]):
 
 
 def find_member_place(table: Table, name: str) -> int | None:
-    """Return the place of the joined table that stores a column.
+    """Return the index of the joined table that stores a column.
 
-    Return None for products, whose factors may be of several tables, for columns computed from several, and for values
-    of a unit's own rows.
+    Return None for products, whose factors may be of several tables, for columns computed from several columns, and
+    for values of a unit's own rows.
     """
     column = table.get_column(name)
     while isinstance(column.derivation, Derivation | Lookup | ValueGroups):

@@ -30,10 +30,10 @@ take only a few scans."""
 
 @dataclass(frozen=True, slots=True)
 class SharedLook:
-    """Several questions as one question, which one statement answers.
+    """Several questions joined into one question, which one statement answers.
 
-    `places` has, for each question that it answers, the question's index among the given ones, and the indices of its
-    functionals among those of `question`, in their order.
+    `places` has a pair for each of them: its index among the given questions, and the indices of its functionals among
+    those of `question`, in their order.
     """
 
     question: Question

@@ -28,8 +28,8 @@ _ON_SET = frozenset(("this", "expression", "distinct"))
 class AskedList:
     """A condition of WHERE on one subquery: IN, = ANY, EXISTS, or a comparison in which `query` is a value.
 
-    If it `is_absent`, the condition holds for units that are not on the list. A comparison `is_negated` instead: its
-    NOT is unknown where the comparison is.
+    If it `is_absent`, the condition holds for units that are not on the list. If it `is_negated`, the condition is the
+    NOT of a comparison, and unknown for the same rows as the comparison.
     """
 
     condition: exp.Expr
@@ -47,7 +47,7 @@ class AskedList:
 
     @property
     def is_value(self) -> bool:
-        """True if the subquery is one value of a comparison."""
+        """True if the subquery gives one value, which the condition compares."""
         around = self.query.parent
         while isinstance(around, exp.Subquery | exp.Paren):
             around = around.parent
@@ -60,7 +60,7 @@ ListClauses: TypeAlias = tuple[tuple[AskedList, ...], ...]
 def find_lists(node: exp.Expr) -> ListClauses | None:
     """Return the clauses of a condition on lists of units. Return None for any other condition.
 
-    The condition holds if one list at least of every clause holds.
+    The condition holds if every clause has at least one list that holds.
     """
     try:
         return _read_clauses(node, is_absent=False)
@@ -213,7 +213,7 @@ def list_read_tables(inner: exp.Select) -> Iterator[exp.Table]:
 def asks_of_units(listed: AskedList, outer: list[Table]) -> bool:
     """Return True if a subquery lists units.
 
-    Return False for a question of its own, with whose answered keys or sizes rows are compared.
+    Otherwise it is a question of its own, whose answered keys or numbers are compared with rows.
     """
     if isinstance(listed.condition, exp.Exists):
         return True

@@ -15,7 +15,7 @@ from planner.values.operators import FLIPPED_KINDS, OPPOSITE_KINDS
 
 
 def spell_out_extremes(node: exp.Expr) -> exp.Expr:
-    """Return the condition with counts in the place of min, max, bool_or and bool_and. Other parts stay."""
+    """Return the condition with min, max, bool_and and bool_or rewritten as comparisons of counts. Other parts stay."""
     return _spell(node, truth=True)
 
 

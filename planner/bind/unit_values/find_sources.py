@@ -59,7 +59,7 @@ def find_sources(select: exp.Select) -> tuple[ValueSource, ...]:
 
 
 def list_from_sources(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Join | None]]:
-    """Yield the sources of FROM and JOIN, each with its join. The first has none."""
+    """Yield the sources of FROM and JOIN, each with its join. The first source has no join. The first has none."""
     from_ = select.args.get("from_")
     if from_ is not None:
         yield from_.this, None
@@ -106,7 +106,7 @@ def _find_cte(node: exp.Table) -> exp.CTE | None:
 
 
 def reads_values(select: exp.Select, source: ValueSource) -> bool:
-    """Return True if the question reads a computed value of the subquery, and not only its keys."""
+    """Return True if the question reads a value that the subquery computes, not only its keys."""
     computed = {find_value_name(item) for item in source.inner.expressions if contains_aggregate(item)}
     return any(
         read_name(column.args.get("table")) in ("", source.alias) and read_name(column.this) in computed

@@ -30,7 +30,7 @@ _COUNT_ROWS_FROM = 8  # groups; few units have more rows than that, and most hav
 
 
 def can_list(bounding: Bounding) -> bool:
-    """Return True if a list of the units in too many groups can decide which groups count, instead of a ranking.
+    """Return True if a list of crowded units (in too many groups) can replace the ranking of every unit's groups.
 
     A look of a monitor needs the ranking, since the groups that came first count. So do units and keys that are
     doubles: zero has two texts, whose md5 differ.
@@ -39,7 +39,7 @@ def can_list(bounding: Bounding) -> bool:
 
 
 def counts_rows(groups: int) -> bool:
-    """Return True if few units have more rows than `groups`, so that only the rows of these must be grouped."""
+    """Return True if so few units have more rows than `groups` that counting rows saves grouping all units."""
     return groups >= _COUNT_ROWS_FROM
 
 
@@ -48,14 +48,14 @@ def list_crowded_units(
 ) -> NamedStep:
     """Return the list of crowded units: the unit's columns, and `FIRST_OUT`. Each unit is on it once at most.
 
-    One constant unit, which may exist or not, is always on the list. So an engine does the same work whether or not a
-    unit is crowded. All groups of that unit count unless it is crowded.
+    One constant unit, which may or may not exist, is always on the list. So an engine does the same work if no unit is
+    crowded. All groups of that unit count unless it is crowded.
 
     Parameters:
-        bounding: over all rows that any question by these keys reads, one for which `can_list`.
+        bounding: over all rows that any question by these keys reads. `can_list` holds for it.
         eligible: the tests on rows before the groups are chosen.
-        public: the tests on keys, made once for each key of a unit.
-        busy: lists all units that have more rows than groups that count. None: the rows of every unit are grouped.
+        public: the tests on keys, which are made once for each key of a unit.
+        busy: the list of all units with more rows than groups that count. None: the rows of every unit are grouped.
         asked: True if a question's own conditions decide which rows these are.
     """
     row, groups = bounding.row, bounding.row.table.groups_per_unit
@@ -92,7 +92,7 @@ def list_crowded_units(
 
 
 def fence_groups(row: RowSql, tests: Sequence[str]) -> list[str]:
-    """Return the lines that end a step of groups so that tests of keys are made once a group.
+    """Return the lines that end a step of groups and keep the engine from testing keys before the rows are grouped.
 
     Engines would otherwise test each row. For TPC-H's first question, testing two short text keys on each row took a
     third of the time.
@@ -115,7 +115,7 @@ def _join_busy_units(bounding: Bounding, busy: NamedStep) -> str:
 
 
 def keep_listed_groups(bounding: Bounding, crowded: NamedStep) -> list[str]:
-    """Return the step `chosen`: the rows of `totals`, one per unit and key, whose groups count by the list."""
+    """Return the SQL of the step `chosen`: rows of `totals` whose groups count by the list of crowded units."""
     counts = f"CASE WHEN {FIRST_OUT} IS NULL THEN TRUE ELSE {bounding.write_key_md5()} < {FIRST_OUT} END"
     return [
         "-- of units in more keys than count, those before the first that does not, in the order of md5",
@@ -127,7 +127,7 @@ def keep_listed_groups(bounding: Bounding, crowded: NamedStep) -> list[str]:
 
 
 def rank_groups(bounding: Bounding) -> list[str]:
-    """Return the step `chosen`: the rows of `totals`, one per unit and key, whose groups are its unit's first."""
+    """Return the SQL of the step `chosen`: rows of `totals` that are among the first groups of their unit."""
     groups = bounding.row.table.groups_per_unit
     units, order = _join_aliases(bounding.units), bounding.write_key_order()
     place = f"row_number() OVER (PARTITION BY {units} ORDER BY {order}) AS place"

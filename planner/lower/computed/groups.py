@@ -33,15 +33,15 @@ _FARTHEST = 2**62  # whole numbers whose differences have 64 bits
 
 
 class GroupedRow(Protocol):
-    """A row as SQL reads it: `planner.lower.row.RowSql`."""
+    """A row as SQL reads it. It stands for `planner.lower.row.RowSql`, which this module must not import."""
 
     @property
     def table(self) -> Table:
-        """The table whose row it is."""
+        """The table to which the row belongs."""
 
     @property
     def dialect(self) -> Dialect:
-        """The engine that reads it."""
+        """The SQL dialect of the engine that reads the row."""
 
     def write_column(self, name: str) -> str:
         """Return the SQL of a column's value."""
@@ -50,7 +50,7 @@ class GroupedRow(Protocol):
         """Return the SQL of a row condition."""
 
     def write_truth(self, condition: Condition) -> str:
-        """Return the SQL of a key's condition, true if it holds."""
+        """Return the SQL for the truth of a key's condition, NULL if it is unknown."""
 
     def write_comparison(self, expression: str, column: Column, operator: str, value: Value) -> str:
         """Return the SQL of a comparison with a constant."""
@@ -172,10 +172,10 @@ def _write_step_number(row: GroupedRow, base: Column, steps: Steps, groups: Sequ
 
 
 def write_combination_number(row: GroupedRow, merged: MergedKeys) -> str:
-    """Return the SQL of the group of a row's values of several keys, NULL if one of them has an unknown value.
+    """Return the SQL for the number of a row's group by several keys. It is NULL if a key has an unknown value.
 
-    Each key's value is numbered once, with the same number for values that make no difference. One constant maps these
-    numbers to the group.
+    Each key's value is first numbered. Values that make no difference share a number. A constant array then maps the
+    combination of these numbers to the group.
     """
     groups = np.array(merged.groups).reshape([len(values) for values in merged.known])
     place = ""

@@ -29,28 +29,28 @@ _TINY = 1e-295  # less than every double that is not 0
 
 
 class StoredRow(Protocol):
-    """A row as SQL reads it: `planner.lower.row.RowSql`."""
+    """A row as SQL reads it. It stands for `planner.lower.row.RowSql`, which this module must not import."""
 
     @property
     def table(self) -> Table:
-        """The table whose row it is."""
+        """The table to which the row belongs."""
 
     @property
     def dialect(self) -> Dialect:
-        """The engine that reads it."""
+        """The SQL dialect of the engine that reads the row."""
 
     def write_column(self, name: str) -> str:
         """Return the SQL of a column's value."""
 
     def write_cut_text(self, name: str) -> str:
-        """Return the SQL of a text, cut to the length that conditions see."""
+        """Return the SQL of a text column, cut to the length that conditions read."""
 
     def write_derived(self, column: Column) -> str:
         """Return the SQL of a derived column's value."""
 
 
 def write_term(row: StoredRow, term: RowTerm) -> str:
-    """Return the SQL of an expression. An exact one is a whole number of its steps."""
+    """Return the SQL of an expression. If the expression is exact, the SQL gives a whole number of its steps."""
     return f"({_write_unsigned_zero(row, term) if term.kind is TermKind.FLOATING else _write_sql(row, term)})"
 
 

@@ -10,7 +10,7 @@ from planner.values.sql_literals import find_duckdb_numeric
 
 @lru_cache(maxsize=256)
 def find_exact_values(declared: str) -> ExactValues:
-    """Return the values of a declared type."""
+    """Return the exact values that a column of a declared type can have."""
     precision, scale = find_duckdb_numeric(declared)
     limit = Fraction(10**precision - 1, 10**scale)
     return ExactValues(scale=scale, low=-limit, high=limit)
@@ -22,5 +22,5 @@ def count_digits(grid: Grid, scale: int) -> int:
 
 
 def keep_numeric(expression: str, _: str) -> str:
-    """Return the SQL of a numeric unchanged: in these engines a number has at most 38 digits."""
+    """Return the SQL of a numeric unchanged. In these engines every numeric has at most 38 digits."""
     return expression

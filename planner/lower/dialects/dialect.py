@@ -19,7 +19,7 @@ class ExactValues:
     high: Fraction | None
 
     def holds(self, value: Fraction) -> bool:
-        """Return True if the column can have the value."""
+        """Return True if the value is one that the column can have."""
         if self.scale is not None and (value * 10**self.scale).denominator != 1:
             return False
         return (self.low is None or self.low <= value) and (self.high is None or value <= self.high)
@@ -27,7 +27,7 @@ class ExactValues:
 
 @dataclass(frozen=True, slots=True)
 class RoundedSql:
-    """A value in multiples of its grid as SQL: `sql` times `steps` is an integer."""
+    """A rounded value as SQL: `sql` times `steps` is the value as a whole number of grid steps."""
 
     sql: str
     steps: int = 1
@@ -168,9 +168,9 @@ class Dialect:
     """The texts before and behind the elements of an array."""
 
     def cast_whole(self, expression: str, largest: int) -> str:
-        """Return SQL for a whole number in a type for numbers of that size."""
+        """Return SQL that casts a whole number to an integer type for numbers up to `largest`."""
         return self.spelling.write_cast(expression, self.choose_whole_type(largest))
 
     def choose_whole_type(self, largest: int) -> str:
-        """Return the narrowest type of whole numbers of that size."""
+        """Return the narrowest integer type that holds numbers up to `largest`."""
         return "integer" if largest < INT4 else "bigint" if largest < INT8 else self.huge_integer

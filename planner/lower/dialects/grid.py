@@ -21,33 +21,33 @@ class Grid:
 
     @property
     def p(self) -> int:
-        """The step's numerator."""
+        """The numerator of the step."""
         return self.step.numerator
 
     @property
     def q(self) -> int:
-        """The step's denominator."""
+        """The denominator of the step."""
         return self.step.denominator
 
     @property
     def low(self) -> int:
-        """The least value in steps."""
+        """The least value of the range, in steps."""
         return _round_half_up(self.lower / self.step)
 
     @property
     def high(self) -> int:
-        """The greatest value in steps."""
+        """The greatest value of the range, in steps."""
         return _round_half_up(self.upper / self.step)
 
     @property
     def largest_whole(self) -> int:
-        """A bound on the absolute value of the bounds, as a whole number."""
+        """A whole number that is at least as large as the absolute values of both bounds."""
         return max(abs(floor(self.lower)), abs(ceil(self.upper)))
 
     def round_doubled(self, doubled: str, floor_quotient: Callable[[str, int], str]) -> str:
-        """Return SQL for `floor((doubled + p) / 2p)`, if that is at least `low`.
+        """Return SQL for `floor((doubled + p) / 2p)`, or for `low` if that is greater.
 
-        It is shifted so that the dividend is never negative.
+        The dividend is shifted so that it is never negative.
 
         Parameters:
             doubled: 2q times the value, rounded down to a whole number.
@@ -57,13 +57,13 @@ class Grid:
 
     @property
     def rounds_by_cast(self) -> bool:
-        """True if `round_away` may be used: 1 is a multiple of the step, and the range fits a bigint."""
+        """True if `round_away` applies: the step divides 1, and the range fits a bigint."""
         return self.p == 1 and self.high - floor(self.lower / self.step) < INT8
 
     def round_away(self, multiplied: str, *, cast: str) -> str:
         """Return SQL for a column's value within the bounds, half up, for casts that round halves away from zero.
 
-        For a value that is not negative both are the same. Other values are shifted first.
+        For values of at least 0 the two roundings agree. Negative values are shifted above 0 first.
 
         Parameters:
             multiplied: the value in steps, exactly.

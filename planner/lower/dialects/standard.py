@@ -29,7 +29,7 @@ def translate_case(function: str, text: str) -> str:
 
 
 def sum_whole(expression: str, _: int) -> str:
-    """Return SQL for the sum of whole numbers. Both engines sum in a wider type than the numbers have."""
+    """Return SQL for the sum of whole numbers. PostgreSQL and DuckDB sum in a wider type than that of the numbers."""
     return f"sum({expression})"
 
 
@@ -39,5 +39,5 @@ def find_extreme_double(function: str, expression: str) -> str:
 
 
 def pick_digits(digits: str, place: str, width: int) -> str:
-    """Return SQL for some characters of a text of digits, from a place on, NULL if the place is."""
+    """Return SQL for `width` characters of a text of digits, from a place on. It is NULL if the place is NULL."""
     return f"substring('{digits}', {place}, {width})"

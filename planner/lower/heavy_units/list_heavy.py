@@ -26,7 +26,7 @@ _SUMMED = frozenset({Measure.ROWS, Measure.TOTAL})
 
 
 def can_be_summed(functional: Functional) -> bool:
-    """Return True if the total of a unit that is not heavy is the plain sum over its rows, whichever of them count."""
+    """Return True if the total of a unit that is not heavy is the plain sum over its rows, so it needs no clipping."""
     return (
         functional.measure in _SUMMED
         and not functional.off_each_unit
@@ -36,15 +36,15 @@ def can_be_summed(functional: Functional) -> bool:
 
 
 def list_heavy_units(bounding: Bounding, functionals: Sequence[Functional], *, crowded: NamedStep | None) -> NamedStep:
-    """Return the step with the columns of each heavy unit, `keyhole_h0` and so on.
+    """Return the step that lists heavy units, with the unit's columns as `keyhole_h0` and so on.
 
-    One constant unit, which may exist or not, is always on the list. So an engine does the same work whether or not a
-    unit is heavy.
+    One constant unit, which may or may not exist, is always on the list. So an engine does the same work if no unit is
+    heavy.
 
     Parameters:
         bounding: over all rows that any question by these keys reads.
         functionals: those for which `can_be_summed`.
-        crowded: lists the units in more keys than count, which are on this list as well. None if no unit can be.
+        crowded: the list of units in more keys than count, which this list includes. None if no unit can be in so many.
     """
     row, units = bounding.row, bounding.units
     tests = dict.fromkeys(test for one in functionals for test in _list_excess_tests(row, one))

@@ -84,7 +84,7 @@ def build_rollup(bounding: Bounding, *, within: Sequence[Column] = ()) -> list[s
 
 
 def find_stored_measures(row: RowSql) -> dict[str, tuple[str, str]]:
-    """Return, for each measure, the column that holds its clipped and rounded value, and that value as an integer."""
+    """Return, by measure, the column with its clipped and rounded value, and this value as SQL for an integer."""
     found = {}
     for i, column in enumerate(row.table.columns):
         multiplied = isinstance(column.derivation, Product)  # computed of its factors, which are stored

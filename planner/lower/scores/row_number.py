@@ -9,7 +9,7 @@ from planner.values.sql_literals import write_integer
 
 
 def write_cell(row: RowSql, axis: ScoreAxis) -> str:
-    """Return SQL for a row's cell along an axis, a bigint, NULL without a number. No row makes it fail."""
+    """Return SQL for a row's cell along an axis, a bigint, NULL if the row has no number. The SQL fails on no row."""
     reach = axis.width * axis.cells
     largest = _bound_sums(row, axis.number) + abs(axis.start) + reach
     added = [_write_term(row, term, largest) for term in axis.number.terms]

@@ -40,7 +40,7 @@ _COPY = Column(name="copy", sql_type=SqlType.INTEGER, declared="bigint")
 
 @dataclass(frozen=True, slots=True)
 class ScoreCounts:
-    """The statement over one state of the data.
+    """The statement that counts scored rows by group and cell, over one state of the data.
 
     Its rows are (place, [place, number of rows]). A place is `group * cells + cell`, both counted from 0 in row-major
     order. Places without rows are absent.
@@ -51,22 +51,22 @@ class ScoreCounts:
 
     @property
     def table(self) -> Table:
-        """The table that is read."""
+        """The table that the statement reads."""
         return self.scored.question.table
 
     @property
     def relations(self) -> tuple[ReadRelation, ...]:
-        """The relations that it reads, as the policy knows them."""
+        """The relations that the statement reads, as the policy knows them."""
         return list_relations(self.table)
 
     @property
     def pinned(self) -> tuple[PinnedRelation, ...]:
-        """The pinned relations of public values that it reads and that are not written in it."""
+        """The pinned relations of public values that the statement reads and whose values it does not contain."""
         return list_pinned_relations(self.table, dialect=self.dialect)
 
     @property
     def sql(self) -> str:
-        """The statement."""
+        """The statement's text."""
         begins, ends = self.dialect.array
         row = self._make_row()
         counted = "\n".join(

@@ -24,7 +24,7 @@ class LinearFactor:
 
 @dataclass(frozen=True, slots=True)
 class FactoredPolynomial:
-    """A product of a number, of linear factors, and of a rest that has none."""
+    """A polynomial in factors: a number, linear factors, and a rest without linear factors."""
 
     content: int
     linear: tuple[LinearFactor, ...]
@@ -32,7 +32,7 @@ class FactoredPolynomial:
 
 
 def factor_polynomial(polynomial: Polynomial) -> FactoredPolynomial:
-    """Return the polynomial, which has at least one monomial, as a product of all linear factors that are found.
+    """Return a polynomial with at least one monomial as a product of all linear factors that are found and a rest.
 
     >>> factor_polynomial({("p",): 200, ("d", "p"): -2}).linear
     (LinearFactor(name='d', slope=-1, constant=100), LinearFactor(name='p', slope=1, constant=0))

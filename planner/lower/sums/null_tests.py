@@ -11,8 +11,8 @@ from planner.question.question import Functional, Measure, Term
 def drop_implied_tests(functional: Functional, table: Table) -> Functional:
     """Return the functional without the tests for NULL that its summed values imply.
 
-    A row adds the same to both. If a number is subtracted from each unit, all tests stay, because the condition also
-    decides which units have it subtracted.
+    Every row adds the same as before. If a number is subtracted from each unit, all tests stay, because the condition
+    also decides which units have it subtracted.
     """
     if functional.off_each_unit or functional.measure not in (Measure.TOTAL, Measure.ROWS):
         return functional
@@ -20,7 +20,10 @@ def drop_implied_tests(functional: Functional, table: Table) -> Functional:
 
 
 def list_factors(table: Table, name: str | None) -> tuple[str, ...]:
-    """Return the columns that a product multiplies, each as often as it occurs, or the column itself."""
+    """Return the columns that a product column multiplies, each as often as it occurs.
+
+    For any other column return its own name.
+    """
     if name is None:
         return ()
     derivation = table.get_column(name).derivation

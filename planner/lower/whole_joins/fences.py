@@ -31,12 +31,15 @@ _ANY_VALUE: dict[SqlType, Value] = {
 
 
 def write_row_fence(dialect: Dialect) -> str:
-    """Return the end of a SELECT of joined rows that keeps outer tests behind its joins, or "" without one."""
+    """Return the end of a SELECT of joined rows that keeps an engine from moving outer tests before the joins.
+
+    Return "" for an engine without such an end.
+    """
     return "" if dialect.row_fence is None else f" {dialect.row_fence}"
 
 
 def write_whole_read(step: str) -> str:
-    """Return a test that always holds, and that makes an engine compute a named step even if no row needs it."""
+    """Return a test that is always true, and that makes an engine compute a named step even if no row needs it."""
     return f"(SELECT count(*) FROM {step}) >= 0"
 
 
@@ -52,7 +55,9 @@ def write_any_value(dialect: Dialect, column: Column) -> str:
 
 
 def add_any_row(rows: str, columns: Sequence[Column], *, beside: int, dialect: Dialect) -> str:
-    """Return a SELECT with one more row: constant values of a unit that may exist or not, and NULL in other columns.
+    """Return a SELECT with one more row, so that the engine always has a row to join.
+
+    The row has constant values of a unit, which may or may not exist, and NULL in other columns.
 
     Parameters:
         rows: a SELECT of columns like these, and of `beside` others.

@@ -47,10 +47,10 @@ class PublicKeys:
 
 @dataclass(frozen=True, slots=True)
 class FrontConditions:
-    """Conditions on a table's stored rows, tested before these are joined, in the table's own names.
+    """Conditions on a table's stored rows that are tested before the table is joined, in the table's own names.
 
-    `public_keys` are the values that public rows demand of them. `path` has the conditions on the table to which its
-    path leads, and `members` those on the tables that it joins, by place.
+    `public_keys` are the values that public rows demand of the private ones. `path` has the conditions on the table to
+    which the path leads. `members` has those on the joined tables, in their order.
     """
 
     own: Condition = ALWAYS
@@ -64,7 +64,7 @@ class FrontConditions:
 
     @property
     def has_own(self) -> bool:
-        """True if the conditions test the table's own rows."""
+        """True if there are conditions on the table's own rows."""
         return self.own != ALWAYS or bool(self.public_keys)
 
     def find_path_conditions(self) -> "FrontConditions":
@@ -83,7 +83,7 @@ _ORDERED = (SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP)
 
 
 def split_front(question: Question, *, found: Sequence[PublicKeys] = ()) -> FrontConditions:
-    """Return the parts of WHERE, and of the restriction of keys, that can be tested on one of the tables alone.
+    """Return the parts of WHERE, and of the restriction of keys, that each table can test by itself before the join.
 
     Parameters:
         question: one for which rows that WHERE drops affect nothing.
@@ -101,11 +101,11 @@ def split_front(question: Question, *, found: Sequence[PublicKeys] = ()) -> Fron
 def ask_rows(
     row: RowSql, front: FrontConditions, *, shown: Sequence[str], keys: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """Return SQL for a table's rows that satisfy its own conditions, with one extra row, and its keys' names.
+    """Return SQL for a table's rows that satisfy its own conditions, with one extra row, and its join keys' names.
 
     Parameters:
-        shown: the columns that are carried on, as SQL.
-        keys: the columns by which it is joined. The extra row has values of these, and NULL in others.
+        shown: the columns that later steps need, as SQL.
+        keys: the columns by which the table is joined. The extra row has values of these, and NULL in others.
     """
     names = [f"keyhole_b{i}" for i in range(len(keys))]
     read = [f"{row.write_column(key)} AS {name}" for key, name in zip(keys, names, strict=True)]
@@ -117,10 +117,10 @@ def ask_rows(
 
 
 def test_rows(row: RowSql, front: FrontConditions) -> tuple[str, list[str]]:
-    """Return SQL for the relation of a table's rows, and the SQL tests for its own conditions on them.
+    """Return SQL for the relation of a table's rows, and the SQL tests of its own conditions on them.
 
-    Public keys are joined with a relation that has one more value, which they may have or not. So an engine reads them
-    whichever rows there are.
+    Public keys are joined through a relation that has one more value, which may or may not occur. So an engine reads
+    that relation whichever rows exist.
     """
     tests = write_where_tests(row, front.own)
     if not front.public_keys:
