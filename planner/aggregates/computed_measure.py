@@ -47,9 +47,9 @@ Clips: TypeAlias = Mapping[str, Clip]
 class MeasureReading:
     """The names and conditions with which the argument of an aggregate is read.
 
-    All rows of the question satisfy `where`; the rows that count satisfy `counted_rows`. An expression that only
-    `is_counted` needs no range. With `clips`, an expression without a range is clipped if it is among them, and is a
-    column without bounds otherwise. Without `clips` it is refused.
+    All rows of the question satisfy `where`. The rows that the aggregate counts satisfy `counted_rows`. If the
+    argument `is_counted` only, it needs no range. With `clips`, an expression without a range is clipped if they list
+    it, and is otherwise read as a column without bounds. If `clips` is None, it is refused.
     """
 
     within: RowScope
@@ -60,7 +60,7 @@ class MeasureReading:
 
     @property
     def known_ranges(self) -> tuple[Known, Known]:
-        """The ranges of terms: those that hold in all rows, and those that hold in the rows that count."""
+        """The known ranges of terms: those that hold in all rows, and those that hold in the counted rows."""
         scope = self.within.scope
         return make_range_lookup(self.where, scope), make_range_lookup(join_all((self.where, self.counted_rows)), scope)
 
@@ -78,7 +78,7 @@ def read_computed_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMe
     """Return an expression that is no sum of columns as a column with its public bounds.
 
     If it is only counted, it needs no bounds, and a duration is counted in seconds. Return None for a sum of columns,
-    or no term. Raise KH203 for one that may be arbitrarily large, KH204 for a duration.
+    and for an expression that is no term. Raise KH203 for one that may be arbitrarily large, KH204 for a duration.
     """
     node = strip_parentheses(node)
     within = reading.within
@@ -102,8 +102,8 @@ def read_computed_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMe
 def read_whole_measure(node: exp.Expr, reading: MeasureReading) -> ComputedMeasure | None:
     """Return a whole numeric expression as one column: a quotient, or an expression with a part that has no range.
 
-    A quotient by a column, which PostgreSQL computes in numerics, is a double here. Return None if it is no term. Raise
-    KH203 if it may be arbitrarily large.
+    A quotient by a column is a double here, though PostgreSQL computes it in numerics. Return None if the expression
+    is no term. Raise KH203 if the expression may be arbitrarily large.
     """
     node = strip_parentheses(node)
     term = read_measure(node, reading.within)
@@ -128,7 +128,7 @@ def is_unbounded(column: Column | None) -> bool:
 
 
 def find_least_value(column: Column) -> Fraction | None:
-    """Return the least value of a column by its bounds, or as far as it is known if it has none."""
+    """Return the least value of a column: by its bounds, or else by the public lower limit of its expression."""
     if column.bounds is not None:
         return Fraction(column.bounds[0])
     return column.derivation.ends[0] if isinstance(column.derivation, Computed) else None

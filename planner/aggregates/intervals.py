@@ -24,7 +24,7 @@ from planner.values.expressions import fold_constant
 def convert_sides_to_seconds(left: exp.Expr, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr] | None:
     """Return both sides of a comparison in seconds.
 
-    Return None if neither has an interval of aggregates. Raise KH204.
+    Return None if neither has an interval of aggregates. Raise KH204 for an interval that has no exact length.
     """
     if not any(contains_aggregate(side) and contains_type(side, exp.Sub) for side in (left, right)):
         return None

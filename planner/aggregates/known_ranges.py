@@ -32,7 +32,7 @@ _BESIDE = "+", "negate"
 
 
 def make_range_lookup(among: Condition, scope: Scope) -> Known:
-    """Return a function that gives the ends of a term in rows that satisfy a condition.
+    """Return a function that finds the range of a term, for rows that satisfy the condition `among`.
 
     It uses the condition, calendars of keys and declared ranges.
     """
@@ -52,7 +52,7 @@ def make_range_lookup(among: Condition, scope: Scope) -> Known:
 
 
 def list_unread_ranges(table: Table) -> tuple[str, ...]:
-    """Return the expressions with a declared range that are no numbers of a row, so that no question uses the range."""
+    """Return the expressions with a declared range that no question can read, since they are no numbers of a row."""
     return tuple(one.expression for one in table.ranges if _read_expression(one.expression, table) is None)
 
 

@@ -10,10 +10,10 @@ from planner.question.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class PendingApproval:
-    """A question that the owner has to approve before it is asked.
+    """A question that needs the owner's approval before it may be asked.
 
-    `question` is its id in the ledger, which the owner needs. `message`, `detail` and `hint` are the texts of the
-    refusal that it would get, KH308 or KH318.
+    `question` is its id in the ledger, by which the owner approves it. `message`, `detail` and `hint` are the texts of
+    the refusal (KH308 or KH318) that it would get now.
     """
 
     question: str
@@ -22,7 +22,7 @@ class PendingApproval:
     hint: str
 
     def list_lines(self) -> Iterator[str]:
-        """Yield the lines for EXPLAIN."""
+        """Yield EXPLAIN's lines about the approval that the question needs."""
         yield f"  Approval: {self.message}"
         yield f"    {self.detail}"
         yield f"    {self.hint}"
@@ -30,11 +30,11 @@ class PendingApproval:
 
 @dataclass(frozen=True, slots=True)
 class SharedNoise:
-    """Noise that `earlier_questions` drew or read, and on which this question would be decided.
+    """Noise that `earlier_questions` drew or read, and that this question would read again.
 
     `shared_cost` is the most that the question charges the shared balances. `own_cost` is the loss of everything that
     it reads, which is the most that its analyst's own balances are charged. Both are epsilon per key. `is_affordable`
-    says whether the balances admit that.
+    is True if the balances have room for both.
     """
 
     earlier_questions: int
@@ -47,8 +47,8 @@ class SharedNoise:
 class StoredPayment:
     """The cost of reading an answer that is stored for this question and data version.
 
-    `payment` is the charge to the analyst's own caps, None if reading costs nothing. `is_affordable` says whether these
-    caps admit it.
+    `payment` is the charge to the analyst's own caps, None if reading costs nothing. `is_affordable` is True if these
+    caps have room for it.
     """
 
     payment: Payment | None
@@ -56,7 +56,7 @@ class StoredPayment:
 
     @property
     def sentence(self) -> str:
-        """Return the result of asking now, for EXPLAIN."""
+        """The sentence for EXPLAIN about the result of asking now."""
         told = "an answer to this question is stored for this data version: asking returns it again"
         if self.payment is None:
             return f"{told} and costs nothing."
@@ -90,7 +90,7 @@ class QuestionBalance:
     time: ExpectedTime | None = None
 
     def list_remedies(self) -> Iterator[str]:
-        """Yield EXPLAIN's lines about a question that would be refused."""
+        """Yield EXPLAIN's lines on how to change a question that would be refused."""
         if self.short_groups:
             yield f"  Too little is left for {self.short_groups}"
         if self.fitting_settings:

@@ -35,10 +35,10 @@ class JointCost:
 
 
 def list_joint_costs(plan: Plan) -> tuple[JointCost, ...]:
-    """Return the sets of functionals that one unit can change at once, the most expensive first.
+    """Return the sets of functionals that one unit can change at once, the most expensive set first.
 
-    The first set is the worst case. If functionals are read off common sums, there is one set of all functionals, with
-    the loss of all sums together.
+    The first set is the worst case. If functionals are computed from common sums, there is one set of all functionals,
+    with the loss of all sums together.
     """
     if plan.calibration.task.common is not None:
         used = tuple(index for index, test in enumerate(plan.calibration.tests) if test.rate)
@@ -55,7 +55,10 @@ def list_joint_costs(plan: Plan) -> tuple[JointCost, ...]:
 
 
 def sum_separate_costs(plan: Plan) -> float:
-    """Return the sum of the costs of the single functionals. A test of all functionals together has its one loss."""
+    """Return the sum of the costs of the functionals, each by itself.
+
+    If one test decides all of them, return its loss.
+    """
     if plan.calibration.whole_question:
         return plan.worst_case_epsilon
     if plan.calibration.task.common is not None:
@@ -85,10 +88,10 @@ def compute_worst_case_share(plan: Plan, functional: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CommonSumCost:
-    """A common sum off which functionals are read.
+    """A common sum from which functionals are computed.
 
-    `sum` has its terms and its sensitivity, `epsilon` is its cost, and `functionals` are its readers by the plan's
-    numbers.
+    `sum` has its terms and its sensitivity. `epsilon` is its cost. `functionals` are the numbers, in the plan, of the
+    functionals that read it.
     """
 
     sum: Functional
@@ -125,7 +128,7 @@ def _compute_cost(plan: Plan, parts: Exposure) -> float:
 
 
 def compute_one_shot_cost(plan: Plan) -> float | None:
-    """Return the cost of the same contract with `keyhole`, whose groups all cost the same.
+    """Return the cost of the same contract with the mechanism `keyhole`, which costs every group the same.
 
     Return None if the plan is not progressive, if it compares nothing, or if `keyhole` cannot meet the contract.
     """
@@ -138,10 +141,11 @@ def compute_one_shot_cost(plan: Plan) -> float | None:
 
 
 def compute_expected_loss(test: FunctionalTest, sensitivity: int, *, tolerances: int) -> float:
-    """Return the mean loss through one functional of a group that is `tolerances` tolerances short of a threshold.
+    """Return the mean loss through one functional of a group that is `tolerances` tolerances below a threshold.
 
     It is exact for a functional with one literal whose answer matters until the end. Other literals of the formula may
-    settle the group earlier, and a second literal on the functional later. Distances count at least one integer step.
+    decide the group earlier, and a second literal on the functional may decide it later. Distances count at least one
+    integer step.
     """
     distance = -tolerances * max(test.tolerance, 1)
     steps = (distance - 1) // test.block + 1
@@ -149,9 +153,9 @@ def compute_expected_loss(test: FunctionalTest, sensitivity: int, *, tolerances:
 
 
 def list_expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
-    """Return, for each of `DISTANCES`, the mean loss of a group that is so many tolerances from every threshold.
+    """Return the mean loss of a group, for each distance of `DISTANCES` from every threshold, in tolerances.
 
-    It is empty without looks, and if thresholds are read off common sums.
+    The result is empty if the plan has no looks, or reads thresholds off common sums.
     """
     calibration = plan.calibration
     early = any(test.looks for test in calibration.tests)
@@ -179,7 +183,7 @@ def list_expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
 def compute_one_step_cost(plan: Plan) -> float | None:
     """Return the cost of the question if every literal had a tolerance of at least one integer step.
 
-    Return None if all have one.
+    Return None if every literal has one.
     """
     task = plan.calibration.task
     if all(cut.tolerance for cut in task.list_literals()):

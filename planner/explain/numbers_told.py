@@ -6,7 +6,7 @@ from planner.scope.embedded import NumberColumns
 
 
 def write_number_notices(numbers: NumberColumns | None) -> tuple[str, ...]:
-    """Return the sentences that come with an answer with such columns; none for other answers."""
+    """Return the notices for an answer with columns that ask for the size of groups. Return none for other answers."""
     return () if numbers is None else tuple(_write_sentences(numbers))
 
 

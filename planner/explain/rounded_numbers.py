@@ -23,9 +23,10 @@ def write_floor(epsilon: float) -> str:
 
 
 def write_share(rate: float, *, of: float) -> str:
-    """Return one literal's share of a promised rate in percent, as text.
+    """Return one literal's share of a promised error rate in percent, as text.
 
-    It is rounded up to two decimals, but never above the promise: calibration may exceed that by a rounding error.
+    It is rounded up to two decimals, but never above the promise: calibration may exceed the promise by a rounding
+    error.
     """
     shown = (Decimal(str(rate)) * 100 * (1 - _NOISE)).quantize(_CENT, rounding=ROUND_UP)
     most = Decimal(str(of)) * 100

@@ -19,11 +19,13 @@ _REPLACEABLE = frozenset(("this", "db", "catalog", "alias", "joins", "laterals")
 
 
 def find_idle_tables(tree: exp.Expr) -> frozenset[int]:
-    """Return the ids of the table nodes on whose rows no result can depend. In doubt a table is left out.
+    """Return the ids of the table nodes whose rows cannot affect any result.
 
-    Guarantee: a table is among them only if a query around it has LIMIT 0, or a WHERE that no row meets. A query with
-    such a WHERE counts only if its select list and the clauses after WHERE read no table. WITH queries belong to the
-    query that they stand in.
+    If that is uncertain, the table is left out.
+
+    Guarantee: a table is listed only if a query around it has LIMIT 0, or a WHERE that no row meets. A query with such
+    a WHERE counts only if its select list and the clauses after WHERE read no table. A WITH query belongs to the query
+    whose WITH clause has it.
     """
     waiting, found = [(tree, False)], set()
     while waiting:
@@ -52,7 +54,7 @@ def _is_plain(table: exp.Table) -> bool:
 
 
 def is_constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking) -> bool:
-    """Return True if no answer to the embedded questions can change the result. Return False in doubt.
+    """Return True if no answer to the embedded questions can change the result. Return False if that is uncertain.
 
     Parameters:
         tables: the nodes of the relations that the questions read.

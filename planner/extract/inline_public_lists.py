@@ -63,7 +63,7 @@ def inline_public_lists(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def inline_public_values(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that write public subqueries as their numbers and dates. Other subqueries stay."""
+    """Return the edits that replace public subqueries by their numbers and dates. Other subqueries stay."""
     where, having = (read.select.args.get(clause) for clause in ("where", "having"))
     shown = [one for one in read.select.expressions if not isinstance(one, exp.Subquery)]
     read_in = (*shown, *(one for one in (where, having) if one is not None))

@@ -57,9 +57,9 @@ def _asks_threshold(select: exp.Select) -> bool:
 
 
 def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that group SELECT [DISTINCT] a, b without GROUP BY by its columns: it lists keys.
+    """Return the edits that add GROUP BY to `SELECT [DISTINCT] a, b`, a list of keys.
 
-    Every question has this form.
+    Then every question has GROUP BY.
     """
     select = read.select
     distinct = select.args.get("distinct")
@@ -88,7 +88,7 @@ def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def lists_domain(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:
-    """Return True if a SELECT without HAVING can only mean the public values of its keys, as far as its text shows.
+    """Return True if a SELECT without HAVING only lists the public values of its keys, as far as its text shows.
 
     It restricts no rows, and no query around it counts the listed values.
     """

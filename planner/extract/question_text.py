@@ -34,10 +34,10 @@ def write_question_text(
 ) -> str:
     """Return the text of a question, with the WITH query that it reads.
 
-    Guarantee: if it `keeps_constants`, the text is the question that was asked, unless it was cut. Otherwise it
-    holds no constant of the question but TRUE, FALSE, NULL, the number of groups that a ranking returns, and the
-    numbers that groups are compared with. These are the numbers in HAVING outside every function and FILTER, and the
-    share of a percentile. Names and aliases stay. The text is cut after `MOST_CHARACTERS`.
+    Guarantee: if it `keeps_constants`, the text is the question that was asked, unless it was cut. Otherwise it holds
+    only these constants of the question: TRUE, FALSE, NULL, the number of groups that a ranking returns, and the
+    numbers that groups are compared with. The latter are the numbers in HAVING outside every function and FILTER, and
+    the share of a percentile. Names and aliases stay. The text is cut after `MOST_CHARACTERS`.
 
     Parameters:
         question: as it was found in a statement.

@@ -22,8 +22,8 @@ def list_relations(
 ) -> list[tuple[exp.Table, Relation]]:
     """Return the relations that a query reads, each with its node, in the order of the text.
 
-    Tables that lists or values of privacy units read are left out, since they are parts of questions. Raise KH106 for a
-    name that the parser made up.
+    Tables that are read by lists or values of privacy units are left out, since these are parts of questions. Raise
+    KH106 for a name that the parser made up.
 
     Parameters:
         idle: the ids of tables whose rows are never read.
@@ -37,7 +37,7 @@ def list_relations(
 
 
 def list_private_tables(query: ParsedQuery, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
-    """Return the private tables that a query reads, as `list_relations` finds them."""
+    """Return the private tables among the relations that `list_relations` finds."""
     return [(node, what) for node, what in list_relations(query, catalog) if isinstance(what, Table)]
 
 

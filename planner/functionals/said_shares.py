@@ -12,11 +12,11 @@ from planner.question.question import Atom, Functional, Question, Term
 
 @dataclass(frozen=True, slots=True)
 class ShareThreshold:
-    """One comparison of a share with a number: returned groups have more than `share` of it, or less unless `is_above`.
+    """One comparison of a share with a number: returned groups have more than `share`, or less unless `is_above`.
 
-    `columns` decide who is counted in the share. `value` is the one value of the only such column, if there is one. For
-    the mean of a column between 0 and 1 it is 1. `functional` is the index of the question's functional that is
-    compared.
+    `columns` decide who is counted in the share. If there is one such column and one value of it counts, that is
+    `value`. For the mean of a column between 0 and 1 `value` is 1. `functional` is the index of the question's
+    functional that is compared.
     """
 
     text: str
@@ -28,9 +28,9 @@ class ShareThreshold:
 
 
 def find_shares(question: Question) -> tuple[ShareThreshold, ...]:
-    """Return the shares that a question's comparisons name: a part of a count, or the mean of a column from 0 to 1.
+    """Return the shares that a question's comparisons name: parts of a count, or means of a column from 0 to 1.
 
-    They are recognised by their sums. Each row adds a positive number or a negative one, both the same for all rows.
+    A share is recognised by its sum: each row adds one fixed positive number or one fixed negative number.
     """
     return tuple(
         found

@@ -21,10 +21,10 @@ _MOST_SPREAD = 4096  # times as seldom as now, at most, a monitor is tried to be
 
 
 def find_exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | None:
-    """Return the first cap of the budget that a monitor alone exceeds, by its key in the policy, or None if it fits.
+    """Return the first cap of the budget that a monitor alone exceeds, by the cap's key in the policy.
 
-    Its cost is compared with an empty ledger. If a unit's balance counts curves (`delta`), a sum above its cap may fit
-    all the same, so that cap is not reported.
+    Return None if the monitor fits into an empty ledger. If a unit's balance counts curves (`delta`), a sum above its
+    cap may still fit, so that cap is not reported.
     """
     caps = [("epsilon_per_query", budget.per_query), ("epsilon_per_predicate", budget.per_predicate)]
     for key, cap in sorted(caps, key=lambda one: one[1]):
@@ -44,10 +44,10 @@ def find_exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | 
 def find_fitting(
     catalog: Catalog, monitor: Monitor, *, dialect: Dialect, fits: Callable[[MonitorPlan], bool]
 ) -> tuple[str, ...]:
-    """Return keys of a monitor's section with values, each of which alone is enough.
+    """Return settings of a monitor's section, such as a wider tolerance.
 
-    They are the least tolerance, the most looks, the most that a stream may lose for an event, a decision at the close,
-    and alerts that stay until it.
+    Each of them alone makes the monitor affordable. They are the least tolerance, the most looks, the most that a
+    stream may lose for an event, a decision at the close, and alerts that stay until the close.
 
     Guarantee: planned with any of them, the monitor `fits`. They are a function of public inputs. None that does not
     fit is returned.

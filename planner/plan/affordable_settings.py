@@ -50,10 +50,10 @@ def never_fits_otherwise(_question: Question, _calibration: Calibration) -> bool
 
 @dataclass(frozen=True, slots=True)
 class CostLimit:
-    """The limit for a question whose settings are changed until it fits.
+    """The limit that a question has to meet while its settings are changed.
 
-    It fits if it costs at most `epsilon`, or if `fits_otherwise` returns True. `cost` is its cost with the settings in
-    force.
+    A question meets it if it costs at most `epsilon`, or if `fits_otherwise` returns True. `cost` is its cost with the
+    settings in force.
     """
 
     epsilon: float
@@ -62,7 +62,7 @@ class CostLimit:
 
     @property
     def ratio(self) -> float:
-        """The present cost divided by the limit."""
+        """The ratio of the present cost to the limit."""
         return self.cost / self.epsilon if self.epsilon > 0 else float("inf")
 
 
@@ -74,10 +74,10 @@ def find_smallest_tolerance(
     form: str = "%",
     most: Decimal = MOST_TOLERANCE,
 ) -> AffordableValue | None:
-    """Return the smallest percentage tolerance that a given cost affords, as `keyhole.tolerance` text.
+    """Return the smallest tolerance, in percent, with which the question meets the limit, as `keyhole.tolerance` text.
 
-    Guarantee: planned with the returned tolerance, the worst case is at most `target.epsilon`, or the question fits the
-    other way. None if `most` is not enough. At most 23 calibrations are made, and usually six.
+    Guarantee: planned with the returned tolerance, the worst case is at most `target.epsilon`, or `fits_otherwise` is
+    True. The result is None if `most` is not enough. At most 23 calibrations are made, and usually six.
 
     Parameters:
         asked: returns the question with a given tolerance; a refusal counts as "does not fit".
@@ -103,7 +103,7 @@ def find_smallest_tolerance(
 def find_smallest_fnr(
     asked: Callable[[float], Question], target: CostLimit, *, now: float = 0.05
 ) -> AffordableValue | None:
-    """Return the smallest false-negative rate (0.001 to 0.2) that a given cost affords, as text.
+    """Return the smallest false-negative rate (0.001 to 0.2) with which the question meets the limit, as text.
 
     Guarantee and parameters as for `find_smallest_tolerance`, with at most fourteen calibrations.
     """
@@ -117,7 +117,7 @@ def find_smallest_fnr(
 def find_smallest_number(
     asked: Callable[[int], Question], target: CostLimit, *, now: int, most: int = _LARGEST_NUMBER
 ) -> AffordableValue | None:
-    """Return the smallest round number of rows of a group, above `now`, that a given cost affords.
+    """Return the smallest round number of a group's rows, above `now`, with which the question meets the limit.
 
     Guarantee and parameters as for `find_smallest_tolerance`, with at most twelve calibrations.
 
@@ -134,7 +134,7 @@ def find_smallest_number(
 
 
 def list_round_numbers(*, above: int, below: int) -> Sequence[int]:
-    """Return the numbers such as 10, 12, 15 and 20, times powers of ten, above `above` and up to `below`."""
+    """Return the round numbers above `above` and up to `below`: 10, 12, 15, 20 and so on, times powers of ten."""
     found: list[int] = []
     power = 1
     while power <= below:
@@ -144,7 +144,10 @@ def list_round_numbers(*, above: int, below: int) -> Sequence[int]:
 
 
 def find_cost(asked: Callable[[], Question], target: CostLimit) -> float | None:
-    """Return the cost of a question if it fits. Return None if it does not, or is refused."""
+    """Return the cost of a question if it meets the limit.
+
+    Return None if the cost is too high, or the question is refused.
+    """
     tried = _TriedSteps(target)
     return tried.costs[0] if tried.fits(0, asked) else None
 

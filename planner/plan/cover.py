@@ -8,22 +8,22 @@ NODES = 400  # of the search; beyond, the best cover found so far is kept
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A prime implicant: the points that it covers, one bit each, and its number of literals."""
+    """A prime implicant: the points that it covers, as bits of an integer, and its number of literals."""
 
     points: int
     literals: int
 
     @property
     def cost(self) -> int:
-        """The rank of a term when covers are compared: the number of literals decides, then the number of terms."""
+        """The rank by which covers are compared: first by the number of literals, then by the number of terms."""
         return (self.literals << 16) + 1
 
 
 def find_minimal_cover(points: int, candidates: Sequence[Candidate]) -> tuple[int, ...]:
-    """Return the indices, ascending, of the candidates of a cover with the fewest literals, then the fewest terms.
+    """Return the indices, ascending, of a cover with the fewest literals, then the fewest terms.
 
-    Guarantee: the union is exactly `points`. The candidates together must cover these and nothing else. No chosen
-    candidate is redundant. The cost is minimal unless the search ran into its limit of `NODES`. Deterministic.
+    Guarantee: the union is exactly `points`. All candidates together must cover exactly `points`. No chosen candidate
+    is redundant. The cost is minimal unless the search ran into its limit of `NODES`. Deterministic.
 
     References: Petrick 1956; the essential rows of McCluskey 1956.
     """

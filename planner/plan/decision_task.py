@@ -10,11 +10,12 @@ from planner.question.question import Question
 
 
 def make_decision_task(question: Question, joint: JointSensitivity) -> DecisionTask:
-    """Return the question as numbers, with noise on block indices if no other functional then costs more.
+    """Return the question as numbers. Noise is on block indices if that makes no other functional more expensive.
 
     A row that moves a *sum* by a small part still moves its *block index* by a whole step. So does a unit that splits
     its rows, under a cap of several, between disjoint filters. If every row that moves a sum moves it in full, blocks
-    are free. Otherwise functionals with noise on block indices are charged in full, and the others by their parts.
+    cost nothing extra. Otherwise functionals with noise on block indices are charged in full, and the others by their
+    parts.
     """
     task = DecisionTask(
         formula=question.formula,

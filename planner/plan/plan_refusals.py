@@ -16,7 +16,9 @@ _DOUBLINGS = 12  # of a tolerance, up to 2,048 steps: each try is a calibration,
 def refuse_unreachable(
     question: Question, refusal: Unachievable, *, calibrate: Callable[[Question], object]
 ) -> KeyholeError:
-    """Return KH303 with the reason why the mechanism cannot meet the contract, and a mechanism or setting that can.
+    """Return KH303 with the reason why the mechanism cannot meet the contract.
+
+    Its hint names a mechanism or setting that can.
 
     Parameters:
         calibrate: the calibration of a question. It raises `Unachievable`.

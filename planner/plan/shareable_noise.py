@@ -25,7 +25,9 @@ _CHEAPER = 0.98  # of a test on the sum: less is hardly worth a line in EXPLAIN
 
 
 def find_short_blocks(mechanism: Mechanism, question: Question) -> frozenset[int]:
-    """Return the functionals whose noise a later question can read if it is on their sums.
+    """Return the functionals whose blocks are made short.
+
+    Noise on their sums then costs little more, and later questions can read it.
 
     Parameters:
         question: minimised, as in a plan.
@@ -52,7 +54,7 @@ def narrow_to_blocks(task: DecisionTask) -> DecisionTask:
 
 
 def bound_cost_in_blocks(narrow: DecisionTask) -> float:
-    """Return a lower bound on the cost of a narrowed task: the cost of its most expensive test, given both rates."""
+    """Return a lower bound on the cost of a narrowed task: the cost of its most expensive test at both full rates."""
     loss = make_loss_curve(narrow)
     used = {cut.functional for cut in narrow.list_literals()}
     return max(
@@ -62,7 +64,9 @@ def bound_cost_in_blocks(narrow: DecisionTask) -> float:
 
 
 def describe_sharing(mechanism: Mechanism, found: Calibration) -> NoiseSharing | None:
-    """Return the functionals whose noise is on their sums for later questions to read; None if there are none.
+    """Return the noise that later questions can share: the functionals whose noise is on their sums.
+
+    Return None if there are none.
 
     Parameters:
         found: the calibration with short blocks.

@@ -14,7 +14,7 @@ _ROUNDS = 4  # it ends by itself where nothing changes; stopping earlier leaves 
 
 
 def simplify(formula: Formula) -> Formula:
-    """Return the formula without the parts that its other literals settle.
+    """Return the formula without redundant parts.
 
     These are repetitions, ordered thresholds, tautologies, contradictions.
 

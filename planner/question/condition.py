@@ -99,7 +99,7 @@ class _ConditionTree:
 
 @dataclass(frozen=True, slots=True)
 class Compare(_ConditionTree):
-    """`column operator value`, with operator one of = <> < <= > >= and a constant of the column's own type."""
+    """The comparison `column operator value`, with one of = <> < <= > >= and a constant of the column's own type."""
 
     column: str
     operator: str
@@ -108,7 +108,7 @@ class Compare(_ConditionTree):
 
 @dataclass(frozen=True, slots=True)
 class Within(_ConditionTree):
-    """`column IN (values)`; the values are sorted, distinct and not NULL."""
+    """The test `column IN (values)`. The values are sorted, distinct and not NULL."""
 
     column: str
     values: tuple[Value, ...]
@@ -116,7 +116,7 @@ class Within(_ConditionTree):
 
 @dataclass(frozen=True, slots=True)
 class Like(_ConditionTree):
-    """`column LIKE pattern` with backslash as escape; the pattern never ends in an unfinished escape."""
+    """The test `column LIKE pattern`, with backslash as escape. The pattern never ends in an unfinished escape."""
 
     column: str
     pattern: str
@@ -124,28 +124,28 @@ class Like(_ConditionTree):
 
 @dataclass(frozen=True, slots=True)
 class IsNull(_ConditionTree):
-    """`column IS NULL`, never unknown."""
+    """The test `column IS NULL`. It is never unknown."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class Not(_ConditionTree):
-    """Three-valued negation."""
+    """The three-valued negation of a condition."""
 
     condition: "Condition"
 
 
 @dataclass(frozen=True, slots=True)
 class And(_ConditionTree):
-    """Three-valued conjunction; with no conditions it is true."""
+    """The three-valued conjunction of conditions. Without conditions it is true."""
 
     conditions: tuple["Condition", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or(_ConditionTree):
-    """Three-valued disjunction; with no conditions it is false."""
+    """The three-valued disjunction of conditions. Without conditions it is false."""
 
     conditions: tuple["Condition", ...]
 
@@ -210,7 +210,7 @@ def count_parts(condition: Condition) -> int:
 
 
 def evaluate(condition: Condition, row: Mapping[str, Value | None]) -> bool | None:
-    """Return the condition's value on one row as SQL defines it; None is unknown."""
+    """Return the truth of the condition on one row, as SQL defines it. None means unknown."""
     match condition:
         case IsNull(column):
             return row[column] is None
@@ -256,7 +256,7 @@ def make_test(condition: Condition, column: str) -> Callable[[Value | None], boo
 
 
 def find_true_values(condition: Condition, column: str, values: Sequence[Value | None]) -> list[bool]:
-    """Return, by value of the only column that a condition reads, True if the condition is true for it.
+    """Return, for each value of the only column that a condition reads, True if the condition is true.
 
     This is `make_test` for all values at once.
     """
@@ -291,7 +291,7 @@ def _join_truths(truths: Iterable[bool | None], *, decisive: bool) -> bool | Non
 
 
 def round_to_double(condition: Condition) -> Condition:
-    """Return the condition as a double precision column sees it: different decimals may be one number."""
+    """Return the condition as a double precision column sees it, for which different decimals may be one number."""
 
     def round_leaf(leaf: Leaf) -> Condition:
         match leaf:

@@ -34,8 +34,8 @@ class _TooManyTerms(Exception):
 def are_disjoint(first: Condition, second: Condition) -> bool:
     """Return True if no row satisfies both.
 
-    Guarantee: True only if for every row at most one of the two is true. False means nothing: the search examines each
-    column of each term of the disjunctive form alone, and gives up beyond 256 terms.
+    Guarantee: True only if for every row at most one of the two is true. False proves nothing: the search examines
+    each column of each term of the disjunctive form alone, and gives up beyond 256 terms.
     """
     return ConditionRows.from_condition(first).are_disjoint_from(second)
 
@@ -56,11 +56,11 @@ class ConditionRows:
 
     @property
     def are_none(self) -> bool:
-        """True if no row satisfies the condition. False means nothing, as in `are_disjoint`."""
+        """True if no row satisfies the condition. False proves nothing, as in `are_disjoint`."""
         return self.terms is not None and not _is_any_possible(self.terms)
 
     def are_disjoint_from(self, condition: Condition) -> bool:
-        """Return True if none of the rows satisfies a further condition, as `are_disjoint`."""
+        """Return True if none of the rows satisfies `condition`. The search is that of `are_disjoint`."""
         if self.terms is None:
             return False
         try:

@@ -13,10 +13,10 @@ from planner.question.question import Question
 
 
 def look_at(question: Question, as_of: AsOf, *, windows: tuple[Value, ...]) -> Question:
-    """Return the question about `windows` alone, on the rows that had come by the look.
+    """Return the question about `windows` alone, over the rows that had arrived by the look.
 
-    If windows overlap (`AsOf.hopping`), they become its last key, a new column `as_of.window`. Otherwise that is one of
-    its keys. The table's `groups_per_unit` still bounds a unit's groups, which are then those of key and window.
+    If windows overlap (`AsOf.hopping`), they become its last key, a new column `as_of.window`. Otherwise that column is
+    already one of its keys. The table's `groups_per_unit` still bounds a unit's groups: pairs of key and window.
 
     Raises KH900 if the question has such a column already, or does not have the key, or `windows` are not of the
     horizon.

@@ -18,10 +18,10 @@ _MOST_VALUES = 100_000  # of a key column that are looked through; where there a
 
 
 def may_hold(condition: Condition, table: Table, *, keys: Mapping[str, Sequence[Value]] | None = None) -> bool:
-    """Return True if some row with declared values, or without, may satisfy a condition.
+    """Return True if some row may satisfy a condition, with values as declared, or any value if none are declared.
 
     Parameters:
-        keys: by key column, the values to which rows are restricted if these are fewer than the declared ones.
+        keys: by key column, the values to which rows are restricted, if they are fewer than the declared ones.
     """
     restricted = keys or {}
     names = sorted(find_columns(condition) | set(restricted))

@@ -25,7 +25,10 @@ Range = tuple[int, int]
 
 
 def make_product(factors: Sequence[Column]) -> Column:
-    """Return the product of columns or of products, by their sorted names. It has bounds and grid if all of them do."""
+    """Return the product of columns or of products, named by its sorted factors.
+
+    It has bounds and a grid if all factors have both.
+    """
     names = sorted(name for one in factors for name in _list_factors(one))
     kind = next((kind for kind in _KINDS if any(one.sql_type is kind for one in factors)), SqlType.OTHER)
     if any(one.sql_type not in _KINDS for one in factors):
@@ -59,7 +62,7 @@ def _list_factors(column: Column) -> tuple[str, ...]:
 
 
 def find_steps(column: Column) -> tuple[Fraction, int, int] | None:
-    """Return a measure's grid, and its bounds in grid steps rounded outward. Return None if it lacks one of these."""
+    """Return a measure's grid, and its bounds in grid steps, rounded outward. Return None without bounds or a grid."""
     step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
     if column.bounds is None or step is None:
         return None
@@ -68,7 +71,7 @@ def find_steps(column: Column) -> tuple[Fraction, int, int] | None:
 
 
 def find_product_range(ranges: Sequence[Range], names: Sequence[str]) -> Range:
-    """Return the least and the greatest product of numbers in the ranges. Equal names stand for one number.
+    """Return the least and the greatest product of one number from each range. Equal names stand for one number.
 
     >>> find_product_range([(-2, 3), (4, 5)], ["a", "b"])
     (-10, 15)
@@ -85,7 +88,7 @@ def find_product_range(ranges: Sequence[Range], names: Sequence[str]) -> Range:
 
 
 def add_products(table: Table, columns: Iterable[Column | None]) -> Table:
-    """Return the table with the columns that are products and that it does not have."""
+    """Return the table with the products among `columns` added, as far as it does not have them."""
     known = {column.name for column in table.columns}
     more = {
         one.name: one

@@ -26,7 +26,7 @@ _EVERYTHING: _Interval = (None, None)
 
 
 def narrow_range(name: str, steps: tuple[int, int], *, among: Iterable[Condition], table: Table) -> tuple[int, int]:
-    """Return the range of a measure in rows that satisfy all of `among`, or the whole range if they do not restrict it.
+    """Return the range of a measure in rows that satisfy all of `among`, or its whole range if they do not restrict it.
 
     Parameters:
         steps: its range in all rows, in grid steps.

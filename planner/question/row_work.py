@@ -34,7 +34,7 @@ _AS_MANY_TESTS = 5  # whose time a derived column takes
 
 
 def are_expensive(conditions: Iterable[Condition], table: Table) -> bool:
-    """Return True if the time of an answer could reveal on which rows the conditions are computed.
+    """Return True if evaluating conditions is so slow that an answer's time could reveal on which rows it happens.
 
     Raises KH214 if one row could cost more than any may.
     """
@@ -76,15 +76,15 @@ def _refuse_long(tests: int) -> KeyholeError:
 
 
 def is_searched(pattern: str) -> bool:
-    """Return True if a part of the pattern is searched for at every place of a text."""
+    """Return True if an engine searches for a part of the pattern at every position of a text."""
     return any(split_at_percent(collapse_wildcards(pattern))[1:])
 
 
 def bound_pattern_work(patterns: Sequence[str], column: Column) -> int:
-    """Return the most comparisons of a byte that LIKE needs for these patterns on one text of the column.
+    """Return the most byte comparisons that LIKE needs for these patterns on one text of the column.
 
-    Both engines search for the parts between two `%` one after the other, each from the end of the previous match. So
-    at one place of a text one part of each pattern is compared.
+    An engine searches for the parts between two `%` in their order, each from the end of the previous match. So at one
+    position of a text it compares one part of each pattern.
     """
     fixed, floating = 0, 0
     words: list[str] = []

@@ -11,8 +11,8 @@ from planner.question.question import Question, Term
 class RowNumber:
     """A number of a row: the sum of its terms, in steps from `least` to `most`, each worth `step`.
 
-    Only rows that satisfy `present` have one, except for rows with NaN in a column of the terms. `text` is how it was
-    written.
+    Only rows that satisfy `present` have such a number. Rows with NaN in a column of the terms have none. `text` is how
+    it was written.
     """
 
     text: str
@@ -24,13 +24,13 @@ class RowNumber:
 
     @property
     def is_constant(self) -> bool:
-        """True if the number is publicly the same on every row on which it is not NULL."""
+        """True if public facts show that the number is the same on every row on which it is not NULL."""
         varies = any(term.column is not None or term.condition != ALWAYS for term in self.terms)
         return self.most <= self.least or not varies
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads, each once."""
+        """The columns that the number reads, each once."""
         return tuple(dict.fromkeys(term.column for term in self.terms if term.column is not None))
 
 
@@ -47,22 +47,25 @@ class ScoreAxis:
     cells: int
 
     def find_place(self, cell: float) -> float:
-        """Return the beginning of a cell, or a place within it, in the unit of the number."""
+        """Return the number at the beginning of a cell. A fraction means a point inside the cell."""
         return float(self.number.step) * (self.start + self.width * cell - 0.5)
 
     def find_edge(self, cell: float) -> float:
-        """Return the beginning of a cell, or a place within it, limited to the range of the number."""
+        """Return the number at the beginning of a cell, limited to the range of the number.
+
+        A fraction means a point inside the cell.
+        """
         ends = (float(self.number.step) * end for end in (self.number.least, self.number.most))
         return min(max(self.find_place(cell), next(ends)), next(ends))
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """Rows with scores, by group. The question says which rows and groups, and has no formula.
+    """Rows with scores, by group. `question` says which rows and groups, and has no formula.
 
     Parameters:
-        axes: a row is in one cell along each. A row without a number on one of them counts nowhere. Without axes a
-            group is one cell.
+        axes: the numbers by which rows are divided into cells. A row without a number on one of them counts nowhere.
+            Without axes a group is one cell.
         most_rows: how many rows of one privacy unit count in one group. None: every row counts, and no unit is
             protected.
     """
@@ -81,9 +84,9 @@ class ScoredRows:
 
 
 def make_score_axis(number: RowNumber, *, most: int, symmetric: bool = False, even: bool = False) -> ScoreAxis:
-    """Return an axis with a cell for each step, or with `most` cells if there are more steps.
+    """Return an axis with a cell for each step of a number, or with `most` cells if there are more steps.
 
-    It is around zero if `symmetric`. The number of cells is even if `symmetric` or `even`.
+    It extends equally far on both sides of zero if `symmetric`. The number of cells is even if `symmetric` or `even`.
     """
     low, high = number.least, number.most
     if symmetric:

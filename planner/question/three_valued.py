@@ -7,7 +7,10 @@ from planner.question.condition import ALWAYS, NEVER, Compare, Condition, IsNull
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The rows on which a condition is true, false, not true (false or unknown) and not false (true or unknown)."""
+    """The four cases of a condition's truth, each as a condition on the rows.
+
+    It may be true, false, not true (false or unknown), or not false (true or unknown).
+    """
 
     true: Condition
     false: Condition
@@ -15,12 +18,12 @@ class Truth:
     not_false: Condition
 
     def negate(self) -> "Truth":
-        """Return the condition's NOT."""
+        """Return the truth of the condition's NOT."""
         return Truth(self.false, self.true, self.not_false, self.not_true)
 
 
 def make_constant(*, value: bool) -> Truth:
-    """Return a truth with that value on every row."""
+    """Return the truth of a constant condition: `value` on every row."""
     held, not_held = (ALWAYS, NEVER) if value else (NEVER, ALWAYS)
     return Truth(held, not_held, not_held, held)
 
@@ -29,7 +32,7 @@ UNKNOWN = Truth(NEVER, NEVER, ALWAYS, ALWAYS)
 
 
 def make_known_unless_null(column: str, *, true: Condition, false: Condition) -> Truth:
-    """Return a truth that is true or false as given, and unknown if the column is NULL."""
+    """Return the truth of a condition that is true or false as given, and unknown if the column is NULL."""
     null = IsNull(column)
     return Truth(true, false, _join_null(false, null), _join_null(true, null))
 

@@ -50,7 +50,7 @@ def raise_number(embedded: EmbeddedQuestion, number: int, *, to: int) -> str | N
 
 
 def count_units(embedded: EmbeddedQuestion, unit: Column) -> str | None:
-    """Return the question with units counted in the place of rows. Return None if its text does not allow it."""
+    """Return the question that counts units instead of rows. Return None if its text does not allow it."""
     place = _find_clauses(embedded)
     if place is None:
         return None

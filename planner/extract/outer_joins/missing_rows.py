@@ -40,10 +40,10 @@ _STRICT_OF_ANY = (
 
 
 def is_null(node: exp.Expr, is_missing: IsMissing) -> bool:
-    """Return True if an expression is certainly NULL where all missing columns are.
+    """Return True if an expression is certainly NULL for a row that the outer join adds.
 
     Parameters:
-        is_missing: whether a column is certainly one of them.
+        is_missing: returns True for a column that is certainly NULL in that row.
     """
     match node:
         case exp.Column():
@@ -72,7 +72,7 @@ def is_null(node: exp.Expr, is_missing: IsMissing) -> bool:
 
 
 def is_never_true(node: exp.Expr, is_missing: IsMissing) -> bool:
-    """Return True if a condition is certainly NULL or false where all missing columns are NULL."""
+    """Return True if a condition is certainly NULL or false when all missing columns are NULL."""
     node = strip_parentheses(node)
     if isinstance(node, exp.And | exp.Or) and not node.args.get("negate"):
         sides = [is_never_true(side, is_missing) for side in (node.this, node.expression)]
@@ -93,7 +93,7 @@ def is_never_true(node: exp.Expr, is_missing: IsMissing) -> bool:
 
 
 def counts_nothing(node: exp.Expr, is_missing: IsMissing) -> bool:
-    """Return True if an aggregate, with WITHIN GROUP and FILTER, ignores a row whose missing columns are NULL."""
+    """Return True if an aggregate, with WITHIN GROUP and FILTER, ignores a row whose missing columns are all NULL."""
     if isinstance(node, exp.Filter):
         if is_never_true(node.expression.this, is_missing):
             return True

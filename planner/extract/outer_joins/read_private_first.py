@@ -47,7 +47,9 @@ class _Tables:
 
 
 def read_private_first(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that put the private table of an outer join first. Return none without such a join.
+    """Return the edits that put the private table of an outer join first.
+
+    Return none for a SELECT without such a join.
 
     Raises KH107 if the declared groups lack a value of the public table.
     """

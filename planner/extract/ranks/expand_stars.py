@@ -24,7 +24,7 @@ _IN_READER = frozenset(("expressions", "from_", "with_", "where"))
 
 
 def expand_stars(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that write out a star in the only query that reads the SELECT. Return none without one."""
+    """Return the changes that write out `*` in the only query that reads the SELECT. Return none without a star."""
     return plan_beside_sizes(read, _plan_edits)
 
 

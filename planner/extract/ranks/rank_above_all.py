@@ -29,9 +29,9 @@ _AFTER = ("limit", "offset", "fetch", "for", "union", "intersect", "except")
 
 
 def rank_above_all(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that write the largest or least of all groups as the first of a ranking.
+    """Return the changes that rewrite a comparison with the largest or least of all groups as a ranking's first place.
 
-    Return none if no group is compared so.
+    Return none if there is no such comparison.
     """
     select, having = read.select, read.select.args.get("having")
     if having is None or select.args.get("group") is None or isinstance(select.parent, exp.SetOperation):

@@ -29,7 +29,10 @@ _TOTALS = frozenset(("expressions", "from_"))
 
 
 def inline_grouped_queries(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that write a grouped WITH query where scalar subqueries read it; none for others."""
+    """Return the edits that copy a grouped WITH query into the scalar subqueries that read it.
+
+    Return none for other queries. Return none for others.
+    """
     select, tokens = read.select, read.tokens
     if not isinstance(select.parent, exp.CTE) or select.args.get("group") is None:
         return ()

@@ -27,16 +27,16 @@ class GroupedQuery:
     groups: frozenset[str]
 
     def spell(self, node: exp.Expr) -> str:
-        """Return an expression as text. Columns of a table that is read alone have no qualifier."""
+        """Return an expression as text. Columns have no qualifier if only one table is read."""
         return write_node(node if self.select.args.get("joins") else strip_qualifiers(node))
 
     def find_key(self, text: str) -> str | None:
-        """Return the name of the key that is spelled so."""
+        """Return the name of the key with this text. Return None if no key has it."""
         return next((name for name, node in self.keys.items() if self.spell(node) == text), None)
 
 
 def read_grouped_query(select: exp.Select, table: Table) -> GroupedQuery | None:
-    """Return a SELECT from a private table as a grouped query. Return None for others. Raise KH100, KH215."""
+    """Return a SELECT from a private table as a grouped query. Return None for other SELECTs. Raise KH100, KH215."""
     group, source = select.args.get("group"), find_source(select)
     if group is None or any(value for key, value in select.args.items() if key not in _GROUPED):
         return None
@@ -93,7 +93,7 @@ def _find_default_name(node: exp.Expr) -> str:
 
 
 def find_source(select: exp.Select) -> exp.Expr | None:
-    """Return what a SELECT reads first."""
+    """Return the first source of a SELECT's FROM. Return None without FROM."""
     return select.args["from_"].this if select.args.get("from_") is not None else None
 
 
@@ -103,7 +103,7 @@ def is_plain(table: exp.Table) -> bool:
 
 
 def has_plain_alias(source: exp.Expr) -> bool:
-    """Return True if an alias, if there is one, does not name columns."""
+    """Return True unless a source has an alias that renames columns, as in `AS t (a, b)`."""
     alias = source.args.get("alias")
     return alias is None or not alias.args.get("columns")
 
@@ -124,7 +124,7 @@ def list_conjuncts(select: exp.Select) -> list[exp.Expr]:
 
 
 def spell_all(conjuncts: Sequence[exp.Expr]) -> frozenset[str]:
-    """Return the texts of conditions on one table."""
+    """Return the texts of the conditions, which all read one table."""
     return frozenset(write_node(strip_qualifiers(one)) for one in conjuncts)
 
 
@@ -138,7 +138,7 @@ def strip_qualifiers(node: exp.Expr) -> exp.Expr:
 
 
 def list_key_names(select: exp.Select) -> frozenset[str]:
-    """Return the columns that a SELECT groups by; empty if it groups by anything else."""
+    """Return the columns that a SELECT groups by. Return an empty set if it groups by any other expression."""
     group = select.args.get("group")
     found: set[str] = set()
     for item in group.expressions if group is not None else ():

@@ -32,7 +32,10 @@ class _Named:
 
 
 def spell_out_windows(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that write out the windows of the one WINDOW clause. Return none without it."""
+    """Return the edits that copy the windows of a WINDOW clause to where they are used.
+
+    Return none without the clause.
+    """
     if not read.query.has_word("window"):
         return ()
     selects = [one for one in read.query.tree.find_all(exp.Select) if one.args.get("windows")]
