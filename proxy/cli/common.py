@@ -94,7 +94,7 @@ def open_owner_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, tru
 
 @contextmanager
 def show_work(what: str) -> Iterator[None]:
-    """Show what is being done on standard error, if that is a terminal, until the block ends."""
+    """Show a description of the work on standard error, if that is a terminal, until the block ends."""
     console = _make_error_console()
     with console.status(f"{what} ...") if console.is_terminal else nullcontext():
         yield
@@ -140,7 +140,7 @@ def read_decider(name: str | None) -> str:
 
 
 def read_reason(why: str) -> str:
-    """Return the reason. Raise `typer.BadParameter` if it says nothing."""
+    """Return the typed reason. Raise `typer.BadParameter` if it is empty."""
     from proxy.owner.mistyped import Mistyped, read_reason
 
     try:
@@ -150,7 +150,7 @@ def read_reason(why: str) -> str:
 
 
 def find_identity(prefix: str, identities: Iterable[str], *, hint: str) -> str:
-    """Return the identity that starts with `prefix`. Raise `typer.BadParameter` if there is none or more than one."""
+    """Return the identity that starts with `prefix`. Raise `typer.BadParameter` if no identity does, or several do."""
     found = sorted({identity for identity in identities if prefix and identity.startswith(prefix)})
     if len(found) != 1:
         problem = "there is none of that id" if not found else f"{len(found)} start with that; give more characters"
@@ -166,9 +166,9 @@ def check_new_file(path: Path, *, hint: str) -> Path:
 
 
 def write_svg(path: Path, picture: str) -> None:
-    """Write a picture to a file, and replace an existing file.
+    """Write a picture to a file, replacing any existing one.
 
-    Raise KH011 if the file's name has another format's ending, and `typer.BadParameter` if the file cannot be
+    Raise KH011 if the file's name ends in another format's suffix, and `typer.BadParameter` if the file cannot be
     written.
     """
     _check_picture_name(path, form="SVG")
@@ -182,7 +182,10 @@ def write_html(path: Path, page: str) -> None:
 
 
 def check_page(path: Path | None) -> None:
-    """Check that a page can be written there, before anything is charged. Raise KH011, `typer.BadParameter`."""
+    """Check that a page can be written there, before anything is charged.
+
+    Raise KH011 for another format's suffix, `typer.BadParameter` if the file cannot be written.
+    """
     if path is None:
         return
     _check_picture_name(path, form="HTML")
@@ -228,7 +231,7 @@ def print_json(document: Any) -> None:
 
 
 def print_renderable(*shown: "RenderableType") -> None:
-    """Print for a terminal, or in wide lines if the output goes elsewhere."""
+    """Print objects of rich. The width is that of the terminal, or wide if the output is no terminal."""
     _make_console().print(*shown, sep="\n")
 
 

@@ -11,13 +11,13 @@ from proxy.report.scorecard_terminal import count_fitting_columns, print_scoreca
 
 
 def draw_answer(answer: Answer, width: int, *, most_rows: int) -> Iterator[RenderableType]:
-    """Return the picture for a terminal of `width` characters."""
+    """Yield the parts of an answer's picture for a terminal of `width` characters."""
     card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=most_rows, most_columns=count_fitting_columns(width))
     return print_scorecard(card, width=width)
 
 
 def render_answer_page(answer: Answer, sql: str) -> str:
-    """Return the picture as the HTML of one file, with the question and its answer's promise."""
+    """Return an answer's picture as one HTML file, with the question and the answer's promise."""
     card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=MOST_ROWS, most_columns=MOST_COLUMNS)
     told = (
         f"Guarantee: {answer.make_document()['guarantee']['sentence']}",

@@ -14,7 +14,7 @@ PRIOR = 0.01  # the probability that an attacker guessed before, in the comments
 
 
 class Unit(StrEnum):
-    """The protected unit."""
+    """The privacy unit for which a starter policy is written."""
 
     PERSON = "person"
     VISIT = "visit"
@@ -22,7 +22,10 @@ class Unit(StrEnum):
 
 
 class Purpose(StrEnum):
-    """The purpose of questions: a fixed set asked again and again, questions as they come up, or a few exact ones."""
+    """The kind of questions for which a starter policy is written.
+
+    They are a fixed set that is asked again and again, questions as they come up, or a few exact ones.
+    """
 
     DASHBOARD = "dashboard"
     AD_HOC = "ad-hoc"
@@ -31,10 +34,9 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ManyGroups:
-    """The settings that admit more questions about units in many groups.
+    """The settings that allow more questions about units in many groups: a delta and a lower cap on one question.
 
-    They are a delta and a lower cap on one question. Expensive questions gain nothing by a delta and would use up what
-    it adds.
+    Expensive questions gain nothing by a delta and would use up what it adds.
     """
 
     delta: float
@@ -83,7 +85,7 @@ def choose_preset(unit: Unit, purpose: Purpose) -> Preset:
 
 
 def compute_posterior(epsilon: float) -> float:
-    """Return the highest probability that somebody can give to another's presence after a loss of `epsilon`.
+    """Return the highest probability of a person's presence that anybody can reach by a loss of `epsilon`.
 
     The probability before was one in a hundred.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListedCommand:
-    """A command in the help's list, with the module and attribute that define it."""
+    """A command in the help's list, with the module and the attribute that define it."""
 
     name: str
     place: str
@@ -121,7 +121,7 @@ class Sections(TyperGroup):
         self.commands: Any = _Commands()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 (typer hands it)
-        """Write the help's lists of commands."""
+        """Write the help's list of commands, by section."""
         widest = max(map(len, _LISTED))
         for title, section in SECTIONS.items():
             with formatter.section(title):

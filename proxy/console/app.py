@@ -33,9 +33,9 @@ def make_console(
 ) -> AddPages | None:
     """Return a function that adds the console to REST's application, or None if the policy has no console.
 
-    `mock_users` makes login replies for unknown names, and its secret is the source of the key that seals sessions.
-    `play` is the playground, if there is one. `ended` are folders for the records of ended logins; the first writable
-    one is used.
+    `mock_users` makes login replies for unknown names. The key that seals sessions is derived from its secret. `play`
+    is the playground, if there is one. `ended` are folders for the records of ended logins; the first writable one is
+    used.
     """
     if not section.enabled:
         return None

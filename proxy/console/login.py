@@ -43,7 +43,7 @@ _MOST_PASSWORD_CHARACTERS = 1_000  # longer than any that is typed or generated;
 
 
 def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
-    """Add the pages for login and logout."""
+    """Add the login page, and the routes for login and logout, to a router."""
     _add_analyst_login(router, parts)
     _add_owner_login(router, parts)
 

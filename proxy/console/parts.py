@@ -18,10 +18,10 @@ from proxy.shadow.key_labels import LabelReader
 
 @dataclass(frozen=True, slots=True)
 class ConsoleParts:
-    """The service, the login checks, the seal of session cookies, and the files that pages load.
+    """The objects that the console's pages share: the service, the login checks, the seal of cookies, and static files.
 
-    `password_lock` is a lock, so that one password at a time is checked. A check needs much computing time, and runs
-    beside the event loop.
+    `password_lock` lets one password be checked at a time. A check needs much computing time, and runs outside the
+    event loop.
     """
 
     serving: Serving

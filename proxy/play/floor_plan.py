@@ -64,7 +64,7 @@ OPEN_TO_STUDENTS = frozenset({RegionKind.CLASS_ROOM, RegionKind.LAB, RegionKind.
 
 @dataclass(frozen=True, slots=True)
 class PlaceOfPlan:
-    """A room, or a place that contains rooms. `stop` is the number after its last room.
+    """A room, or a place that contains rooms: those with the numbers from `start` to before `stop`.
 
     `capacity` is the number of people that the fire code allows in it.
     """
@@ -118,7 +118,7 @@ class FloorPlan:
 
 
 def draw_floor_plan() -> FloorPlan:
-    """Return the one floor plan. Seeds change people and their days, never the walls.
+    """Return the one floor plan. A seed changes the people and their days, never the walls.
 
     >>> plan = draw_floor_plan()
     >>> len(plan.regions), len(plan.rooms), len(plan.list_level(Level.FLOOR)), plan.hierarchy.levels

@@ -47,7 +47,7 @@ class NotAllowedNow(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """One round. `publisher` is None if Keyhole answers it, and `keys` is None if not."""
+    """One round of the game. If Keyhole answers it, `publisher` is None; otherwise `keys` is None."""
 
     number: int
     task: GameTask
@@ -63,9 +63,9 @@ class Round:
 class Feedback:
     """The feedback that a player gets after an answer.
 
-    `keys` and `alarm` are Keyhole's answers at the epsilon `compared_epsilon`, which is the round's if it has one.
-    `keys_distance` is the error of an answer read from the key set. `counts_answer` is the answer by the published
-    counts, None if there are none.
+    `keys` and `alarm` are Keyhole's answers at the epsilon `compared_epsilon`, which is the round's own epsilon if it
+    has one. `keys_distance` is the error of an answer read from the key set. `counts_answer` is the answer by the
+    published counts, None if there are none.
     """
 
     round: Round
@@ -87,7 +87,7 @@ class GameSession:
 
     Parameters:
         generator: draws how long people stay, in `TTL`. It protects nobody.
-        began: the time at the start, in seconds of any clock that goes on.
+        began: the time at the start, in seconds of any clock that never stops.
     """
 
     name: str

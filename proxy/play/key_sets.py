@@ -48,8 +48,8 @@ class KeySetAnswer:
     """An answer of Keyhole to a task, with its promise.
 
     `keys` are ticks of the day in T1, and the number of the place in T2. In T3 they are ticks at which slots begin,
-    since the first midnight; in T4 and T5, since Monday's. `sql` is how one would ask for it. `read` is the conclusion
-    from it. `loss` is the most that one presence loses.
+    counted from the first midnight. In T4 and T5 these are counted from Monday's midnight. `sql` is the question as
+    SQL. `conclusion` is the task's answer that follows from the keys. `loss` is the most that one presence loses.
     """
 
     keys: tuple[int, ...]
@@ -186,7 +186,7 @@ def _choose_slot(cut: float, test: FunctionalTest, minutes: Sequence[int], build
 
 
 def find_beginning(keys: npt.NDArray[np.int64], *, ticks: int) -> int | None:
-    """Return the key after which, within `ticks` ticks, the most keys follow; None if there are no keys.
+    """Return the key at the beginning of the `ticks` ticks that contain the most keys. Return None without keys.
 
     >>> find_beginning(np.array([3, 20, 21, 22, 24]), ticks=6)
     20
@@ -202,7 +202,7 @@ def _make_answer(keys: npt.NDArray[np.int64], sql: str, test: FunctionalTest, re
 
 
 def decide_thresholds(test: FunctionalTest, values: Counts, cut: int, noise: Noise) -> npt.NDArray[np.bool_]:
-    """Return which values pass `value > cut`, by the optimal one-shot test on each with noise of its own."""
+    """Return True for each value that passes `value > cut` by the optimal one-shot test, each with its own noise."""
     noisy = values + noise.draw_discrete_laplace(rate=test.rate, size=values.size)
     boundary = cut - test.shift
     ties = noise.draw_bernoulli(probability=test.tie, size=values.size)

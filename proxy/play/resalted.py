@@ -20,12 +20,14 @@ Floats = npt.NDArray[np.float64]
 
 
 def count_resalted(counts: Integers, *, period: float, generator: np.random.Generator) -> Integers:
-    """Return the number of devices that are counted, for each true number.
+    """Return the number of devices that are counted, for each true number of people.
+
+    A device gets a new salt after `period` minutes, and is then counted again.
 
     Parameters:
         counts: true ones, of any shape.
         period: minutes for which a salt lives.
-        generator: draws how long each stays; it is no noise that protects anybody.
+        generator: draws how long each person stays. This is not noise that protects anybody.
 
     >>> count_resalted(np.array([0, 3]), period=20.0, generator=np.random.default_rng(0)).tolist()
     [0, 3]
@@ -35,13 +37,13 @@ def count_resalted(counts: Integers, *, period: float, generator: np.random.Gene
 
 
 def count_salts(stays: Floats, period: float) -> Integers:
-    """Return how many salts each stay meets, which is how often it is counted."""
+    """Return the number of salts during each stay, which is the number of times that the person is counted."""
     return np.asarray(1 + np.floor(stays / period), dtype=np.int64)
 
 
 @lru_cache(maxsize=32)
 def tabulate_resalted(period: float, most: int) -> Floats:
-    """Return the probability that a number of people (row) is counted as another (column), both up to `most`.
+    """Return the probability that some number of people (row) is counted as another (column), both up to `most`.
 
     Everybody is counted at least once.
     """

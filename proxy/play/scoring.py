@@ -23,7 +23,7 @@ _MOST_ROUNDS = 10  # that still raise the points: double at most
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The points of an answer and their factors."""
+    """The points of an answer, and the factors from which they are computed."""
 
     accuracy: float
     speed: float
@@ -31,7 +31,7 @@ class Points:
 
     @property
     def points(self) -> float:
-        """The points that the player gets.
+        """The points that the player gets: accuracy and speed, times the bonus.
 
         >>> Points(accuracy=0.5, speed=0.75, bonus=1.1).points
         41.25

@@ -25,7 +25,7 @@ _NOON = 12 * 60  # minutes of a day
 
 
 class TaskKind(Enum):
-    """The kinds of tasks, five in all."""
+    """The kinds of tasks in the game, T1 to T5."""
 
     EXCESS = "T1"
     NIGHT = "T2"
@@ -36,9 +36,9 @@ class TaskKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GameTask:
-    """A task with its brackets filled in. The player sees all of it.
+    """A task with its blanks filled in. The player sees all of it.
 
-    `place` is the number of the room or region, None if the player must find it. `day` counts from the first Monday,
+    `place` is the number of the room or region, or None if the player must find it. `day` counts from the first Monday,
     and `weekday` from Monday 0. `threshold` is a number of people. `morning` is True if the event is before noon.
     """
 
@@ -51,22 +51,22 @@ class GameTask:
 
     @property
     def where(self) -> int:
-        """The place, for a task about one place."""
+        """The number of the task's place. Only for a task about one place."""
         return _require_number(self.place)
 
     @property
     def on_day(self) -> int:
-        """The day, for a task about one day."""
+        """The task's day. Only for a task about one day."""
         return _require_number(self.day)
 
     @property
     def on_weekday(self) -> int:
-        """The weekday, for a task about one weekday."""
+        """The task's weekday. Only for a task about one weekday."""
         return _require_number(self.weekday)
 
     @property
     def above(self) -> int:
-        """The threshold, for the task that has one."""
+        """The task's threshold. Only for a task that has one."""
         return _require_number(self.threshold)
 
 

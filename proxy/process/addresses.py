@@ -49,7 +49,10 @@ class Sockets:
 
 @contextmanager
 def open_sockets(*, host: str, port: int, rest_port: int) -> Iterator[Sockets]:
-    """Open the PostgreSQL and REST sockets while the block runs. Port 0 lets the system choose one. Raise KH406."""
+    """Open the PostgreSQL and REST sockets while the block runs. Port 0 lets the system choose one.
+
+    Raise KH406 if a port cannot be bound.
+    """
     with (
         open_listening_socket(ListenAddress(host, port)) as postgresql,
         open_listening_socket(ListenAddress(host, rest_port)) as rest,

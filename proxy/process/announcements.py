@@ -19,7 +19,7 @@ log = structlog.get_logger("keyhole.serving")
 
 
 def announce_start(addresses: Addresses, *, metrics_ports: Sequence[int | None]) -> None:
-    """Print and log that Keyhole serves, with its addresses and each worker's metrics port."""
+    """Print and log that Keyhole is serving, with its addresses and each worker's metrics port."""
     ports = [str(port) for port in metrics_ports if port is not None]
     operator = f", metrics on port {', '.join(ports)}" if ports else ""
     print(f"endpoint {addresses.postgresql}, REST and docs {addresses.rest}/docs{operator}", flush=True)
@@ -37,7 +37,7 @@ def announce_end() -> None:
 def notify_service_manager(*states: str, environment: Mapping[str, str] = os.environ) -> None:
     """Send states to the service manager by sd_notify(3): a datagram to the socket that the environment names.
 
-    Nothing happens where there is none, and nothing fails where it does not listen.
+    Do nothing if the environment names none. Ignore a socket at which nobody listens.
     """
     address = environment.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
@@ -50,9 +50,9 @@ def notify_service_manager(*states: str, environment: Mapping[str, str] = os.env
 
 @asynccontextmanager
 async def report_alive(*, environment: Mapping[str, str] = os.environ) -> AsyncIterator[None]:
-    """Report to the service manager, as often as it asks, that the event loop still runs, until the block has ended.
+    """Report to the service manager, as often as it asks, that the event loop still runs, while the block runs.
 
-    Where Keyhole hangs it is silent, and restarted (`WatchdogSec=` of systemd, sd_watchdog_enabled(3)).
+    If Keyhole hangs, the reports stop, and the service manager restarts it (`WatchdogSec=` of systemd).
     """
     every_s = _read_watchdog_interval_s(environment) / _REPORTS
 

@@ -36,7 +36,7 @@ class EarlyShadowData:
             yield self._directory
 
     def close(self) -> None:
-        """Delete the prepared data directory, unless a shadow has taken it over."""
+        """Delete the prepared data directory, unless a shadow uses it now."""
         self._making.join()
         self._opened.close()
 
@@ -60,7 +60,7 @@ def begin_early_data(policy_path: Path, signals: Signals) -> EarlyShadowData | N
 def make_shadow_directory() -> Iterator[Path]:
     """Make a directory for a shadow while the block runs.
 
-    A server that uses it ends with this process. Raise OSError.
+    A server that uses it ends with this process. Raise OSError if the directory cannot be made.
     """
     # a shadow holds no data, so it lives in a folder of its own that goes away with it
     with make_own_folder() as folder, stop_server_with_process(folder / "shadow"):

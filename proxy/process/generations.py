@@ -40,7 +40,7 @@ MOST = 3
 class Generation:
     """An open policy and the shadow that shows its tables. `close` closes both, and may block.
 
-    `binaries` are those that the shadow was started from, where they are the operator's own.
+    `binaries` are the operator's own PostgreSQL programs, if the shadow was started from them.
     """
 
     number: int
@@ -65,7 +65,7 @@ class Generation:
 class Generations:
     """The generations of one process: the newest, and older ones that sessions still use. For one event loop.
 
-    Leaving the block closes all, no matter who uses them.
+    At the end of the block all are closed, even if sessions use them.
     """
 
     def __init__(self, first: Generation) -> None:
@@ -207,8 +207,8 @@ def run_brief_shadow(catalog: Catalog, *, binaries: PostgresPrograms | None) -> 
 def try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: PostgresPrograms | None) -> None:
     """Start a shadow that shows `catalog` without the rows of public tables, and stop it. Raise KH002, KH013 and KH406.
 
-    What `find_faults` (`proxy/shadow/validity.py`) leaves to PostgreSQL is found out here: the SQL of stored questions,
-    and programs of the operator's own.
+    This finds the faults that `find_faults` (`proxy/shadow/validity.py`) leaves to PostgreSQL: in the SQL of stored
+    questions, and in programs of the operator's own.
     """
     without_rows = tuple(replace(public, rows=()) for public in catalog.public_tables)
     with _run_shadow(limits, workers=1, public_tables=len(without_rows), binaries=binaries) as shadow:

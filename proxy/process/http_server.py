@@ -16,8 +16,8 @@ _STARTED_EVERY_S = 0.01  # how soon a start is noticed against looks at a flag: 
 class HttpServer(uvicorn.Server):
     """A uvicorn server that leaves no client waiting when it stops.
 
-    It takes one connection at a time: the first process to wake takes not all that wait, and where a process has no
-    more file descriptors asyncio says so once and not for every place in the queue.
+    It accepts one connection at a time. So the first process to wake does not accept all waiting connections. A process
+    without free file descriptors then reports that once, not for every place in the queue.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -44,7 +44,10 @@ class HttpServer(uvicorn.Server):
 
 @asynccontextmanager
 async def serve_http(config: uvicorn.Config, *, accepting: socket.socket) -> AsyncIterator[None]:
-    """Serve HTTP on a bound socket while the block runs. Running requests are answered at its end. Raise KH406."""
+    """Serve HTTP on a bound socket while the block runs. Running requests are answered at its end.
+
+    Raise KH406 if the server does not start.
+    """
     server = HttpServer(config)
     serving = asyncio.create_task(server.serve(sockets=[accepting]))
     try:

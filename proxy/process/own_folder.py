@@ -20,7 +20,7 @@ _LOCK = "owner.lock"  # held by the process that made the folder; children do no
 def make_own_folder() -> Iterator[Path]:
     """Make a folder that nobody else may enter, in the system's temporary folder, while the block runs.
 
-    Raise OSError.
+    Raise OSError if the folder cannot be made.
     """
     _remove_abandoned_folders(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:

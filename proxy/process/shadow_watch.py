@@ -53,9 +53,9 @@ class SilenceClock:
 
 
 async def replace_lost_shadows(newest: Callable[[], ShadowAddress], renew: Callable[[], Awaitable[None]]) -> None:
-    """Look at the newest shadow again and again, and call `renew` if it is gone. End a server that hangs first.
+    """Check the newest shadow again and again. If it is gone, call `renew`. If it hangs, end it first.
 
-    Raises KH406 where that always fails.
+    Raises KH406 if that fails every time.
     """
     failures, heard = 0, SilenceClock()
     while True:

@@ -72,9 +72,9 @@ async def serve_process(
     """Serve the newest generation until the block ends.
 
     `limits` apply to PostgreSQL connections, `rest` to REST. Without `metrics` there is no metrics port. With
-    `siblings`, other processes accept connections on the same sockets and use the same shadows. `mock_users` makes
-    the salts of unknown users; without it each process makes its own. Without `look`, another process runs the
-    monitors' looks.
+    `siblings`, other processes accept connections on the same sockets and use the same shadows. `mock_users` makes the
+    salts of unknown users. Without it each process makes its own. Without `looks`, another process runs the monitors'
+    looks.
     """
     siblings, rest, mock_users = siblings or SiblingWorkers(), rest or RestSection(), mock_users or MockUsers()
     seen, newest = generations.telemetry, generations.newest

@@ -13,8 +13,8 @@ from proxy.shadow.address import ShadowAddress
 class SharedGeneration:
     """A generation as the parent process describes it to its workers.
 
-    It has its number, the accepted policy (whatever its file says now), the digest of its catalog, and the shadow that
-    shows that.
+    It has a number, the accepted policy (even if the file has changed since), the digest of its catalog, and the shadow
+    that shows that catalog.
     """
 
     number: int
@@ -45,7 +45,7 @@ class ReloadOrder:
 
 @dataclass(frozen=True, slots=True)
 class OpenOrder:
-    """The order to a worker to open a further generation beside the one in use.
+    """The order to a worker to open another generation while it still uses the present one.
 
     The worker reports if that succeeded.
     """
@@ -55,7 +55,7 @@ class OpenOrder:
 
 @dataclass(frozen=True, slots=True)
 class TakeOrder:
-    """The order to a worker to answer with the opened generation, since all workers have opened it.
+    """The order to a worker to answer with the generation that all workers have opened.
 
     The worker ends the sessions on generations before `oldest`. If `oldest` is None, it closes the opened generation
     instead.
@@ -87,7 +87,7 @@ class FailedReport:
 
 @dataclass(frozen=True, slots=True)
 class OpenedReport:
-    """The report of a worker that the generation is open, or why it cannot be opened (`why`, as it is logged)."""
+    """The report of a worker that a generation is open. If it cannot be opened, `why` has the reason for the log."""
 
     number: int
     why: dict[str, object] | None

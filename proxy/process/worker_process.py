@@ -26,8 +26,8 @@ _DIED: dict[str, object] = {"why": "a worker died while it opened it"}
 class WorkerProcess:
     """A worker process as its parent sees it.
 
-    `ready` is the future result of its start. `uses` are the generations on whose shadows the worker may have
-    sessions. `left` is called whenever `uses` becomes smaller.
+    `ready` is the future result of its start. `uses` are the generations on whose shadows the worker may have sessions.
+    `left` is called whenever `uses` loses one.
     """
 
     def __init__(self, task: WorkerTask, *, left: Callable[[], None]) -> None:

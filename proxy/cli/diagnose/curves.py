@@ -90,7 +90,7 @@ class GroupRoc:
 class PlottedBin:
     """A bin of neighbouring scores: its number of rows, their mean score and mean outcome.
 
-    A calibrated model's residual stays within `band`. It is None if the method gives no band.
+    The residual of a calibrated model stays within `band`. `band` is None if the method gives none.
     """
 
     low: float
@@ -132,7 +132,7 @@ class GroupCalibration:
         return self.name, str(len(self.bins)), off, error, f"{max(sum(one.rows for one in self.bins), 0):,.0f}"
 
     def list_points(self) -> Iterator[tuple[str, ...]]:
-        """Yield each bin: its scores, rows, mean score and outcome, residual with its band."""
+        """Yield each bin: its scores, rows, mean score and outcome, and its residual with the band."""
         for one in self.bins:
             band = "" if one.band is None else _describe_error(one.band)
             told = f"{one.low:.4g} to {one.high:.4g}", f"{max(one.rows, 0):,.0f}", f"{one.score:.3f}"

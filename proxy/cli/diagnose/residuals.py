@@ -19,7 +19,7 @@ _LEAST_ROWS = 20.0  # of a strip: with fewer its mean says nothing
 
 @dataclass(frozen=True, slots=True)
 class ResidualStrip:
-    """A strip of neighbouring predictions: its rows, their mean residual, and half of its error bar from noise."""
+    """A strip of neighbouring predictions: its rows, their mean residual, and half the length of its error bar."""
 
     low: float
     high: float
@@ -30,7 +30,10 @@ class ResidualStrip:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupResiduals:
-    """One group's grid at the drawn resolution: rows by prediction and residual, and strips of predictions."""
+    """One group's released counts by prediction and residual, at the resolution of the plot, and its strips.
+
+    `predictions` and `residuals` are the edges of the cells of `counts`.
+    """
 
     name: str
     predictions: tuple[float, ...]

@@ -45,7 +45,7 @@ COLUMNS: Mapping[DiagnosisKind, tuple[tuple[str, str], ...]] = {
 
 
 def tabulate(planned: DiagnosisRelease, groups: Sequence[Group]) -> PublishedRows:
-    """Return the table of some groups, which are in the release's order."""
+    """Return the plotted numbers of some groups as a table, in the release's order."""
     columns = {column.name: column.type_name for column in list_columns(planned.scored_rows.question.keys)}
     by = planned.request.by
     own = ((find_unused_name(name, by), type_name) for name, type_name in COLUMNS[planned.request.kind])

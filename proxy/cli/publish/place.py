@@ -23,7 +23,7 @@ _HINT = "--out"
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """The path of the file to be written, and the kind of source whose table it will become."""
+    """The path of the file to be written, and the kind of source in which it will be a table."""
 
     path: Path
     form: FileForm
@@ -40,12 +40,12 @@ class FilePlace:
         return f"{_FOLDER}/{self.path.name}"
 
     def check_new(self) -> None:
-        """Refuse a file that exists already, before anything is charged. Raise `typer.BadParameter`."""
+        """Raise `typer.BadParameter` if the file exists already, before anything is charged."""
         if self.path.exists() or self.path.is_symlink():
             raise self._refuse_existing_file()
 
     def check_folder(self) -> None:
-        """Check that files can be written there, before anything is charged. Raise `typer.BadParameter`."""
+        """Raise `typer.BadParameter` if files cannot be written there, before anything is charged."""
         with self.explain_write_errors(), lock_folder(self.path.parent):
             pass
 
@@ -64,7 +64,7 @@ class FilePlace:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that cannot be a file's name. Raise `typer.BadParameter`."""
+    """Raise `typer.BadParameter` for a name that cannot be a file's name."""
     if not _NAME.fullmatch(name):
         raise typer.BadParameter("small letters, digits and _, a letter first, at most 63 of them", param_hint=_HINT)
 

@@ -43,7 +43,7 @@ _SEED = 1  # of made-up days: the same report shows the same people
 
 
 class LossFrom(StrEnum):
-    """The loss that the report is about: the epsilon that may still be lost, or the epsilon that was lost."""
+    """The loss that a report is about: the epsilon that may still be lost, or the epsilon that is lost already."""
 
     CAPS = "caps"
     LEDGER = "ledger"

@@ -40,7 +40,7 @@ _LARGER = (2, 4)  # factors that are tried on the least size of the groups whose
 
 
 def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
-    """Add the pages, and the routes that their scripts call."""
+    """Add the pages on which an analyst asks, and the routes that their scripts call, to a router."""
 
     @router.get("/console/tables")
     def show_tables(request: Request) -> Response:

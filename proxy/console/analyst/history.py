@@ -32,7 +32,7 @@ _STATES = {
 
 
 def add_history_pages(router: APIRouter, parts: ConsoleParts) -> None:
-    """Add the page of earlier questions."""
+    """Add the page of the analyst's earlier questions to a router."""
 
     @router.get("/console/history")
     def show_history(request: Request) -> Response:

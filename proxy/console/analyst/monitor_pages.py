@@ -14,7 +14,7 @@ from proxy.rest.monitor_routes import MOST_ALERTS, EventPosition, open_stream
 
 
 def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
-    """Add the two pages and the event stream."""
+    """Add the pages of monitors, and their event stream, to a router."""
 
     @router.get("/console/monitors")
     def show_monitors(request: Request) -> Response:

@@ -48,9 +48,10 @@ class TableNames:
         return {"of": next((alias for alias, names in self.joined.items() if wanted in names), ""), "name": wanted}
 
     def name_other_groups(self, aggregate: str, compared: str) -> str | None:
-        """Return the groups to which a text compares an aggregate: `total`, `average` or `before`; None for none.
+        """Return the groups with which a text compares an aggregate: `total`, `average` or `before`.
 
-        The texts are those that the builder writes: windows in columns, subqueries over the same rows in HAVING.
+        Return None for a text without such groups. The texts are those that the builder writes: windows in columns,
+        subqueries over the same rows in HAVING.
         """
         keys = ", ".join(self.keys)
         each = f"SELECT {keys}, {aggregate} AS n {self.rows} GROUP BY {keys}"

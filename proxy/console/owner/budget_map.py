@@ -19,7 +19,7 @@ MOST_COLUMNS = 16  # of the same, as many as a wide window shows
 
 @dataclass(frozen=True, slots=True)
 class MapRequest:
-    """The view of the map that a request asks for.
+    """The map that a request asks for: its table, grouping columns, condition and search text.
 
     An empty or unknown part is replaced by the one with the highest loss.
 
@@ -67,12 +67,15 @@ class BudgetMap:
 
     @property
     def table(self) -> HeatMap | None:
-        """The map as a table of text."""
+        """The chosen map as a table of text for the page."""
         return None if self.shown is None else self.shown.keep_most_spent(rows=MOST_ROWS, columns=MOST_COLUMNS)
 
 
 def choose_map(report: BudgetReport, wish: MapRequest) -> BudgetMap:
-    """Return the requested map. Replace each unknown part of the request."""
+    """Return the requested map.
+
+    An unknown part of the request is replaced by the part with the highest loss.
+    """
     families = report.families
     if not families:
         return BudgetMap(find=wish.find)

@@ -28,7 +28,7 @@ class CommandRow:
 def list_ledger_commands(service: Service) -> Iterator[CommandRow]:
     """Yield the commands that copy and export the ledger, remove noise paths, and close open reservations.
 
-    Raise LedgerError.
+    Raise LedgerError if the ledger cannot be read.
     """
     path, ledger = service.policy.path, service.ledger
     yield _make_row(

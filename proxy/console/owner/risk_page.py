@@ -62,7 +62,7 @@ class RiskForm:
 
     @property
     def says_more(self) -> bool:
-        """Return True if a field in the collapsed part of the form is filled in."""
+        """Return True if a field in the part of the form that is collapsed at first is filled in."""
         typed = (self.sensitive, self.units, self.rows, self.sql, self.prior, *(text for _, text in self.attackers))
         return any(one.strip() for one in typed)
 
@@ -78,7 +78,10 @@ class UnplannedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ShownPart:
-    """A part of a section, as values for a template. `kind` says how it is shown. Only `svg` is not text."""
+    """A part of a section, as values for a template. `kind` says how it is shown.
+
+    Only `svg` is markup; the rest is text.
+    """
 
     kind: str
     text: str = ""
@@ -105,7 +108,10 @@ class RiskReport:
 
 
 def read_risk(service: Service, wish: RiskForm) -> RiskReport:
-    """Return the risk report for a form. Raise `Mistyped` for an invalid field, and KH502."""
+    """Return the risk report for a form.
+
+    Raise `Mistyped` for an invalid field, KH502 if the ledger is not available.
+    """
     target = None if not wish.target.strip() else _parse_field("target", partial(parse_target, wish.target))
     values = tuple(_read_sensitive(service, wish.sensitive))
     sizes = DeclaredSizes(_read_size("units", wish.units), _read_size("rows", wish.rows))
