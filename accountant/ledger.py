@@ -228,7 +228,7 @@ class Ledger:
             held = balances.paid_answers.get((analyst, fingerprint, version))
             found = transaction.find_answer(fingerprint=fingerprint, version=version, reservation=held)
             if held is None:
-                self._repetition.check_not_under_way(
+                self._repetition.check_not_in_flight(
                     balances, fingerprint, version, analyst=analyst, within=once_within
                 )
             return None if found is None else read_stored_answer(transaction, *found, is_held=held is not None)
@@ -261,7 +261,7 @@ class Ledger:
                 return None
             if held is not None:
                 raise Repeated
-            self._repetition.check_not_under_way(
+            self._repetition.check_not_in_flight(
                 balances, question, version, analyst=charge.analyst, within=once_within
             )
             reservation = self._grant_reservation(

@@ -82,7 +82,7 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenCells:
+class UsedCells:
     """The cells of a key space whose sums a reading adds up, seen from one key.
 
     Of the axes `whole` they are all values, of the others the key's own. On `axis`, if there is one, a key at place p
@@ -92,20 +92,20 @@ class TakenCells:
     key that has no value of its reading, or false if the reading `fails` there.
     """
 
-    whole: tuple[int, ...] = ()
+    summed_axes: tuple[int, ...] = ()
     axis: int | None = None
-    taken: tuple[tuple[int, ...], ...] = ()
-    most: int = 0
-    otherwise: int | None = None
+    used_places: tuple[tuple[int, ...], ...] = ()
+    most_places: int = 0
+    empty_value: int | None = None
     statistic: Quantile | Deviation | None = None
     fails: bool = False
 
     def has_value(self, place: int) -> bool:
         """Return True if a key at a place of the axis has cells, or reads a constant."""
-        return bool(self.taken[place]) or self.otherwise is not None
+        return bool(self.used_places[place]) or self.empty_value is not None
 
 
-OWN_CELL = TakenCells()
+OWN_CELL = UsedCells()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class CommonSums:
     exposures: tuple[Exposure, ...]
     readings: tuple[tuple[tuple[int, int], ...], ...]
     scales: tuple[int, ...]
-    cells: tuple[tuple[TakenCells, ...], ...] = ()
+    cells: tuple[tuple[UsedCells, ...], ...] = ()
     shape: tuple[int, ...] = ()
     means: tuple[MeanPair | None, ...] = ()
 
@@ -226,7 +226,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SecondNoise:
     """The second noise of a value that is read off two noisy sums.
 
     It is `times` an independent discrete Laplace value of parameter `exp(-rate)`. An early look has both noises at the
@@ -280,7 +280,7 @@ class FunctionalTest:
     tolerance: int
     block: int = 1
     looks: tuple[Look, ...] = ()
-    beside: Beside | None = None
+    beside: SecondNoise | None = None
     cell_noises: tuple[CellNoise, ...] = ()
     pair: MeanPair | None = None
     counted: tuple[int, int] = (0, 0)

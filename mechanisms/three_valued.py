@@ -49,7 +49,7 @@ def settle_formula(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: 
             return result
 
 
-def find_undecided(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
+def find_undecided_keys(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
     """Return for each functional the keys for which one of its undecided literals can still change the formula's value.
 
     Guarantee: never leaves out a literal that can, taking literals as independent; exact for trees without

@@ -30,7 +30,7 @@ CATALOGUE: dict[str, Entry] = _read_entries(
     (
         "KH006",
         "F0000",
-        "the policy names a table or column that the source does not have, or with another type",
+        "the policy names a table or column that the source lacks, or that has another type there",
     ),
     ("KH007", "F0000", "a table or key domain was never pinned, or differs from what was pinned"),
     ("KH008", "F0000", "the source cannot be reached or opened"),
@@ -39,7 +39,7 @@ CATALOGUE: dict[str, Entry] = _read_entries(
     ("KH011", "F0000", "a picture can be written only as SVG or HTML"),
     ("KH012", "F0000", "the certificate, its key or the clients' authority cannot be used for TLS"),
     ("KH013", "F0000", "the PostgreSQL of the shadow cannot be used"),
-    ("KH014", "F0000", "the files of a relation cannot be read, or not as one table"),
+    ("KH014", "F0000", "the files of a relation cannot be read, or do not form one table"),
     ("KH016", "F0000", "the ledger is missing, or is not the one that was in use"),
     # KH1xx: the statement is not a question that Keyhole may answer
     ("KH100", "42601", "the statement cannot be parsed"),
@@ -49,7 +49,11 @@ CATALOGUE: dict[str, Entry] = _read_entries(
     ("KH104", "0A000", "the question has no HAVING"),
     ("KH105", "0A000", "the question has no GROUP BY keys"),
     ("KH106", "0A000", "a clause of the question is not supported"),
-    ("KH107", "0A000", "a join that could count a row twice, a subquery or several private tables inside a question"),
+    (
+        "KH107",
+        "0A000",
+        "a join that could count a row twice, or a subquery or several private tables that a question cannot have",
+    ),
     ("KH108", "42601", "several statements where one is expected"),
     ("KH109", "42P02", "a parameter has no value"),
     ("KH110", "0A000", "a subquery that does not give one row per privacy unit and key"),
@@ -62,7 +66,7 @@ CATALOGUE: dict[str, Entry] = _read_entries(
     ("KH206", "0A000", "an atom that needs a guard against groups without values"),
     ("KH207", "0A000", "a HAVING that is not a boolean formula of threshold atoms"),
     ("KH208", "0A000", "a threshold that is not a constant"),
-    ("KH209", "0A000", "COUNT(DISTINCT) of neither the privacy unit nor one column"),
+    ("KH209", "0A000", "COUNT(DISTINCT) of several columns that are not the privacy unit"),
     ("KH210", "54000", "too many keys"),
     ("KH211", "54000", "too many literals"),
     ("KH212", "42804", "a constant of the wrong type for its column"),
@@ -87,7 +91,7 @@ CATALOGUE: dict[str, Entry] = _read_entries(
     ("KH314", "22023", "an outcome or score from which no curve can be made"),
     ("KH315", "54000", "more groups than a release can have"),
     ("KH316", "22023", "a publication that protects nobody's presence"),
-    ("KH317", "55000", "a publication outside the budget is drawn only once"),
+    ("KH317", "55000", "a publication outside the budget can be drawn only once"),
     ("KH318", "42501", "the owner declined the question"),
     ("KH319", "54000", "the question would take too long"),
     # KH4xx: session and settings
@@ -165,7 +169,7 @@ class KeyholeError(Exception):
         return self.entry.sqlstate
 
     def shift_position(self, *, offset: int) -> "KeyholeError":
-        """Return the refusal for a longer text in which this text starts `offset` characters later."""
+        """Return the refusal with its position moved by `offset`, for a longer text that contains this text."""
         position = None if self.position is None else self.position + offset
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint, position=position)
 
@@ -174,12 +178,12 @@ class KeyholeError(Exception):
         return KeyholeError(self.code, self.message, detail=self.detail, hint=hint, position=self.position)
 
     def drop_position(self) -> "KeyholeError":
-        """Return the same refusal without a position, for a text that is not the one that the client sent."""
+        """Return the refusal without its position, which does not refer to the client's text."""
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint)
 
 
 class UnknownColumn(KeyholeError):
-    """KH201 for `column`, a name that no column of the question's table has."""
+    """The refusal KH201 for a name, `column`, that no column of the question's table has."""
 
     def __init__(
         self, column: str, message: str, *, detail: str | None, hint: str | None, position: int | None

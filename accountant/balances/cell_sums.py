@@ -62,7 +62,7 @@ def find_charged_cells(charge: Charge) -> tuple[Partition, list[tuple[str, ...]]
     """Return the labels under which a charge is kept, and its key values on them.
 
     Guarantee: a charge on a data version of a single question is kept only under labels without a version, with the
-    most that a row can have lost. No later question is asked on that version, so no check needs the other labels.
+    most that a row can have lost. No later question uses that version, so no check needs the other labels.
     Proof: docs/proofs/accounting.md, theorem 2, live versions.
     """
     labelled = zip(make_partition(charge.family), (values for _, values in charge.cells.columns), strict=True)
@@ -125,7 +125,7 @@ class CellSums:
         self._indexes: dict[int, dict[str, int]] = {}
 
     def copy(self) -> "CellSums":
-        """Return a copy; changing it does not change these sums."""
+        """Return a copy. Changes of the copy do not affect these sums."""
         other = CellSums(dimensions=len(self.axes))
         other.axes, other.array = list(self.axes), self.array.copy()
         return other
@@ -150,13 +150,14 @@ class CellSums:
         """Return the number of cells of the grid after adding the values of `axes`."""
         return prod(len(self.axes[axis]) + len(self._find_new_values(axis, values)) for axis, values in enumerate(axes))
 
-    def _has_same_values(self, axes: Sequence[tuple[str, ...]]) -> bool:
+    def has_same_values(self, axes: Sequence[tuple[str, ...]]) -> bool:
+        """Return True if the grid has these values on its axes, in this order."""
         return all(values is known or values == known for known, values in zip(self.axes, axes, strict=True))
 
     def add(self, axes: Sequence[tuple[str, ...]], amount: int | NanoArray) -> None:
-        """Add `amount` (one number, or an array of the product's shape) to the product of `axes`."""
-        self._add_axis_values(axes)
-        if self._has_same_values(axes):
+        """Add `amount` to each cell in the product of `axes`: one number, or an array of the product's shape."""
+        self.add_axis_values(axes)
+        if self.has_same_values(axes):
             self.array += amount
             return
         places = [
@@ -167,7 +168,7 @@ class CellSums:
 
     def select(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """Return the sums on the product of `axes`, zero where nothing was charged. The array is read-only."""
-        if self._has_same_values(axes):
+        if self.has_same_values(axes):
             return self.array
         result = np.zeros(tuple(len(values) for values in axes), dtype=np.int64)
         there: list[list[int]] = []
@@ -181,7 +182,8 @@ class CellSums:
             result[np.ix_(*here)] = self.array[np.ix_(*there)]
         return result
 
-    def _add_axis_values(self, axes: Sequence[tuple[str, ...]]) -> None:
+    def add_axis_values(self, axes: Sequence[tuple[str, ...]]) -> None:
+        """Add the values of `axes` that the grid lacks, with sums of zero."""
         new = [self._find_new_values(axis, values) for axis, values in enumerate(axes)]
         if not any(new):
             return
@@ -207,7 +209,10 @@ class OpenSums:
         self._indexes: dict[int, dict[str, int]] = {}
 
     def select(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
-        """Return the sums on the product of `axes`, which may have any values. The array is read-only."""
+        """Return the sums of the cells in the product of `axes`, zero for values without a sum.
+
+        The array is read-only.
+        """
         return np.asarray(self._select_with_open_places(axes)[(slice(-1),) * len(self.axes)])
 
     def count_cells_with(self, other: "OpenSums") -> int:
@@ -215,7 +220,7 @@ class OpenSums:
         return prod(len(axis) + 1 for axis in self._join_axes(other))
 
     def add(self, other: "OpenSums", *, times: int) -> None:
-        """Add other sums, multiplied by `times`. Axis values that only one of the two has are added to both."""
+        """Add other sums, multiplied by `times`. Values of an axis that only one side has are kept."""
         axes = self._join_axes(other)
         array = self._select_with_open_places(axes) + times * other._select_with_open_places(axes)
         indexes = self._indexes if axes == self.axes else {}

@@ -22,12 +22,12 @@ MOST_KEPT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class OtherTotal:
-    """The total of those data versions that a check need not read one by one.
+class OtherVersionLosses:
+    """The total losses of those data versions that a check need not read one by one.
 
     `largest_nano` is the largest loss of any record in versions without a fixed label. For the other versions,
     `sums_by_partition` has the largest losses as sums over fixed labels. `summed_partitions` are the partitions in
-    these tables. A label is fixed if it has no data version.
+    these sums. A label is fixed if it has no data version.
     """
 
     largest_nano: int = 0
@@ -36,7 +36,7 @@ class OtherTotal:
     sums: Mapping[Partition, Sums] = field(default_factory=dict)
 
     def select_sums(self) -> dict[Partition, Sums]:
-        """Return the original sums of the partitions in the tables."""
+        """Return the table's sums that `sums_by_partition` replaces, by partition."""
         return {member: self.sums[member] for members in self.summed_partitions for member in members}
 
 
@@ -87,8 +87,8 @@ class OtherVersions:
 
     def split_versions(
         self, sums: Mapping[Partition, Sums], changes: Mapping[str, int], version: str
-    ) -> tuple[dict[Partition, Sums], OtherTotal]:
-        """Return the sums that a question on `version` has to look at, and the total of all others.
+    ) -> tuple[dict[Partition, Sums], OtherVersionLosses]:
+        """Return the sums that a question on `version` has to read one by one, and the total of all others.
 
         `sums` are those of one table. Each call gets the same mapping, with any new partitions added at its end.
         `changes` maps a data version to a number (0 if missing) that grows whenever one of its sums changes. Versions
@@ -113,7 +113,7 @@ class OtherVersions:
                 linked.append(members)
             else:
                 here.update((member, sums[member]) for member in members)
-        return here, OtherTotal(most, self._tables, linked, sums)
+        return here, OtherVersionLosses(most, self._tables, linked, sums)
 
     def _find_largest_record_loss(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> int:
         """Return the largest loss of a record in a version that has no fixed label."""

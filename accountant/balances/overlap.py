@@ -20,7 +20,7 @@ from accountant.balances.dependencies import (
     tie_factors,
 )
 from accountant.balances.factors import build_factors
-from accountant.balances.other_versions import OtherTotal
+from accountant.balances.other_versions import OtherVersionLosses
 from accountant.balances.variable_elimination import EXACT_GRID, Factor, Places, add_factor, eliminate_labels
 from accountant.charges import Cells, NanoArray
 
@@ -35,14 +35,14 @@ def bound_cell_losses(
     cells: Cells,
     *,
     exact_grid: int = EXACT_GRID,
-    rest: OtherTotal | None = None,
+    rest: OtherVersionLosses | None = None,
     among: TableKnowledge = assume_independent,
 ) -> NanoArray:
     """Return an upper bound on the loss of every cell inside each key, shape `cells.shape`, in 1e-9 epsilon.
 
-    `sums` are the partitions of one table that are not in `rest`. `partition` has the question's own labels, in the
-    order of the cells' columns. `exact_grid` is the largest grid, in cells, that one step of the elimination may build.
-    `among` gives the public dependencies between the table's columns.
+    `sums` are the partitions of one table that are not already added up in `rest`. `partition` has the question's own
+    labels, in the order of the cells' columns. `exact_grid` is the largest grid, in cells, that one step of the
+    elimination may build. `among` gives the public dependencies between the table's columns.
     """
     asked = {label: values for label, (_, values) in zip(partition, cells.columns, strict=True)}
     if rest is None:

@@ -28,7 +28,7 @@ class AskedQuestion:
 
     `spent` is the ex-post cost once the question is committed or read. `read_reservation` is the reservation whose
     answer it read. `window_number` is the number, from 1, of the budget window it was reserved in. `settled_by` and
-    `settled_why` are an owner's words. `wording` is None for questions older than the keeping of texts.
+    `settled_why` are an owner's words. `wording` is None for questions from before texts were kept.
     """
 
     asked_at: datetime
@@ -105,7 +105,7 @@ def read_page(
     first = None if before is None else transaction.find_event_number(before)
     if not only_open:
         shown = transaction.list_reservations(analyst=analyst, before=first, limit=limit)
-        count = transaction.count_reserved(analyst=analyst, before=first)
+        count = transaction.count_reservations(analyst=analyst, before=first)
         return Page(_read_questions(transaction, shown), count - len(shown))
     # few, and known from the balances
     mine = [item.id for item in balances.list_open_questions() if analyst in (None, item.charge.analyst)]

@@ -73,16 +73,16 @@ def pin_ledger_session(connection: PunctualConnection, *, table: str) -> None:
     Raises:
         LedgerUnavailable: if the role's own search_path leads to another ledger. A new empty one would be made here.
     """
-    source, before = _find_place(connection, table)
+    source, before = _find_search_path(connection, table)
     own_path = {} if source == "client" else {"search_path": LEDGER_PATH}
     # what a policy of rows would hide from the ledger is an error then, not a smaller balance
     pin_settings(connection, {**own_path, "default_transaction_read_only": "off", "row_security": "off"})
-    _, after = _find_place(connection, table)
+    _, after = _find_search_path(connection, table)
     if before not in (None, after):
         raise LedgerUnavailable(OTHER_SCHEMA)
 
 
-def _find_place(connection: PunctualConnection, table: str) -> tuple[str, str | None]:
+def _find_search_path(connection: PunctualConnection, table: str) -> tuple[str, str | None]:
     """Return the source of the session's search_path, and the table that it leads to, if any."""
     (found,) = connection.execute(_PLACE, (table,)).fetchall()
     return found[0], found[1]

@@ -193,7 +193,7 @@ class Transaction:
         )
         return list(self._connection.scalars(chosen.order_by(ledger_tables.EVENTS.c.id.desc()).limit(limit)))
 
-    def count_reserved(self, *, analyst: str | None, before: int | None) -> int:
+    def count_reservations(self, *, analyst: str | None, before: int | None) -> int:
         """Return the number of reservations: of one analyst, before an event, if given."""
         chosen = (
             sa.select(sa.func.count())
@@ -351,7 +351,7 @@ class Transaction:
         ):
             yield table, version, int(count), int(total)
 
-    def list_pruned(self) -> Iterator[tuple[int, str, str]]:
+    def list_prunings(self) -> Iterator[tuple[int, str, str]]:
         """Yield event, table and version of every pruning."""
         for row in self._connection.execute(sa.select(ledger_tables.PRUNED).order_by(ledger_tables.PRUNED.c.event)):
             yield row[0], row[1], row[2]

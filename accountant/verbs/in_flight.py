@@ -17,9 +17,10 @@ from accountant.store.transaction import Transaction
 
 
 class Repeated(Exception):
-    """The question has a stored answer by now, or its analyst has it under way. Nothing was written. Look again.
+    """The error for a question with a stored answer, or that its analyst already has in flight. Nothing was written.
 
-    `reservation` is the id of the open reservation; None if there is an answer.
+    The caller should look for the answer again. `reservation` is the id of the open reservation, or None if there is an
+    answer.
     """
 
     def __init__(self, reservation: str | None = None) -> None:
@@ -30,8 +31,8 @@ class Repeated(Exception):
 class Repetition:
     """The guard against asking the same question twice at the same time.
 
-    It reads the open reservations of all processes. It knows which of this process's questions still run. It takes
-    another process's reservation for running while it is young.
+    It reads the open reservations of all processes. It knows which of this process's questions still run. A reservation
+    of another process counts as running while it is recent.
     """
 
     def __init__(self, *, clock: Callable[[], datetime]) -> None:
@@ -41,7 +42,7 @@ class Repetition:
 
     @contextmanager
     def hold_in_flight(self, reservation: str) -> Iterator[None]:
-        """Mark the reservation as under way while the block runs. After a failure it no longer counts as under way."""
+        """Mark the reservation as in flight while the block runs. After a failure it is no longer in flight."""
         with self._lock:
             self._is_at_work[reservation] = True
         try:
@@ -56,7 +57,7 @@ class Repetition:
     def check_not_repeated(
         self, transaction: Transaction, balances: Balances, charge: Charge, *, within: timedelta | None
     ) -> None:
-        """Raise `Repeated` if an answer to the charge's question is stored, or if `check_not_under_way` raises it.
+        """Raise `Repeated` if an answer to the charge's question is stored, or if `check_not_in_flight` raises it.
 
         Raise nothing if `within` is None: the question may then be repeated.
         """
@@ -66,16 +67,16 @@ class Repetition:
         held = balances.paid_answers.get((charge.analyst, question, version))
         if transaction.find_answer(fingerprint=question, version=version, reservation=held) is not None:
             raise Repeated
-        self.check_not_under_way(balances, question, version, analyst=charge.analyst, within=within)
+        self.check_not_in_flight(balances, question, version, analyst=charge.analyst, within=within)
 
-    def check_not_under_way(
+    def check_not_in_flight(
         self, balances: Balances, question: str, version: str, *, analyst: str, within: timedelta | None
     ) -> None:
         """Raise `Repeated` if the analyst has an open reservation for the question on that data version.
 
         The reservation counts if this process still works on it, or if another process made it less than `within` ago.
 
-        An older one of another process has failed or died. So has one that is more than `within` in the future, by
+        An older reservation of another process counts as dead. So does one that is more than `within` in the future, by
         another clock.
         """
         if within is None:

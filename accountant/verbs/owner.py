@@ -56,14 +56,12 @@ class Owner:
         self._clock = clock
 
     def write_grant(self, grant: Grant, *, by: str, why: str, once: str | None = None) -> str:
-        """Write a grant that raises a cap from now on, and return its id, for its revocation.
+        """Write a grant that raises a cap from now on, and return its id, by which it can be revoked.
 
-        A cap that the policy does not set stays unset.
+        A cap that the policy does not set stays unset. `once` is the id for the grant: 32 random hexadecimal digits of
+        a sender who may send the same request twice. If a grant has that id already, nothing is written.
 
-        `once` is the id for it: 32 random hexadecimal digits of a sender who may send the same request twice. If a
-        grant has that id already, nothing is written.
-
-        Guarantee: everything a balance covers is protected with the policy's cap and all that was ever granted on it.
+        Guarantee: the losses on a balance never exceed the policy's cap plus everything that was ever granted on it.
         """
         identity = _choose_id(once)
         with self._journal.begin_write() as (transaction, _):
@@ -91,11 +89,9 @@ class Owner:
     def settle_reservation(self, reservation_id: str, *, untouched: bool, by: str, why: str) -> None:
         """Close an open reservation whose process is dead.
 
-        It is spent for good at its worst case, or given back if the owner says (`untouched`) that its question never
-        touched data.
-
-        If the process is alive after all, it can no longer commit, and withholds its answer. Raise `LedgerMisuse` if
-        the reservation is not open, `MonitorNotEnded` if it is that of a monitor.
+        Its worst case is spent for good. It is refunded if the owner says (`untouched`) that its question never touched
+        data. If the process is alive after all, it can no longer commit, and withholds its answer. Raise `LedgerMisuse`
+        if the reservation is not open, `MonitorNotEnded` if it is that of a monitor.
         """
         with self._journal.begin_write() as (transaction, balances):
             find_open_charge(transaction, balances, reservation_id)
@@ -175,9 +171,9 @@ class Owner:
         by: str,
         why: str,
     ) -> bool:
-        """Write a publication that no budget covers to the ledger, before anybody sees its file.
+        """Write to the ledger that a file is published which no budget covers, before anybody sees the file.
 
-        Return False, and write nothing, if any process made that publication before.
+        Return False, and write nothing, if any process recorded that publication before.
         """
         with self._journal.begin_write() as (transaction, _):
             if transaction.read_events_of_kind(Published.__name__, about=publication):
@@ -198,7 +194,10 @@ class Owner:
             return True
 
     def find_publications(self, publication: str | None = None) -> tuple[Published, ...]:
-        """Return the published files that no budget covers, the oldest first; or only the one of a publication."""
+        """Return the published files that no budget covers, the oldest first.
+
+        With `publication`, return only the files of that publication.
+        """
         with self._journal.begin_log_read() as transaction:
             records = transaction.read_events_of_kind(Published.__name__, about=publication)
             for record in records:
@@ -211,8 +210,8 @@ class Owner:
             if isinstance(event, OwnerEvent):
                 yield event
 
-    def list_decided(self, *, limit: int) -> list[tuple[int, Decision]]:
-        """Return the owners' latest decisions by event number, the newest first.
+    def list_latest_decisions(self, *, limit: int) -> list[tuple[int, Decision]]:
+        """Return the owners' latest decisions with their event numbers, the newest first.
 
         Decisions about monitors are among them. Each event is checked against its own hash. Raise `LedgerUnavailable`
         if it differs.
@@ -236,12 +235,12 @@ class Owner:
     def find_newest_event(self) -> tuple[int, str]:
         """Return the number and hash of the last event.
 
-        If they are kept elsewhere, `has_event` shows later whether the ledger was cut off.
+        If both are kept elsewhere, `has_event` shows later if the ledger was cut off.
         """
         return self._journal.find_newest_event()
 
     def has_event(self, number: int, event_hash: str) -> bool:
-        """Return True if event `number` of this ledger has that hash: the ledger has lost nothing up to there."""
+        """Return True if event `number` of this ledger has that hash, so that no event up to it is lost."""
         records = [record for record, _ in self._journal.read_events()[number - 1 : number]] if number > 0 else []
         return [record.hash for record in records] == [event_hash]
 

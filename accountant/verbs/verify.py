@@ -117,7 +117,7 @@ def _check_paths(transaction: Transaction, events: list[Event]) -> None:
                 pruned.append((number, table, version))
             case _:
                 pass
-    if pruned != list(transaction.list_pruned()):
+    if pruned != list(transaction.list_prunings()):
         raise LedgerUnavailable("what was pruned is not what the events say")
     for reservation, identity, table, version, number, body in transaction.read_paths():
         if expected.pop((reservation, identity), None) != (table, version, number, digest(body)):

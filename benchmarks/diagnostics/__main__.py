@@ -57,9 +57,8 @@ def _write_area_parts(*, origin: str, runs: int) -> Iterator[str]:
     yield "![Error of the area over epsilon](diagnostics-areas.png)"
     yield (
         "The next figure has the same scores, raised to the power of twelve. They crowd at zero, as those of an"
-        " overconfident model do. Most of them fall into one of the equal bins, and `diagnose` warns of that. Methods"
-        " that choose bins by the data do better. For such a model, declare the logit or the rank of the score as the"
-        " score."
+        " overconfident model do. Most of them fall into one of the equal bins, and `diagnose` warns of that. For such"
+        " a model, declare the logit or the rank of the score as the score."
     )
     yield "![Error of the area where scores are saturated](diagnostics-saturated.png)"
 
@@ -68,9 +67,9 @@ def _write_separation_parts() -> Iterator[str]:
     yield "## Calibration: telling a wrong model from a right one"
     yield (
         "5,000 rows, by the thesis's two models. The measure is the difference of the slopes of residuals right and"
-        " left of one half. The figure has the largest distance of its distribution functions; 1 always tells them"
-        " apart. Without noise, it has the thesis's measure: bins of equally many rows, and the sum of both slopes'"
-        " sizes (table 4.5)."
+        " left of one half. The figure has the largest distance between the measure's distributions for both models; at"
+        " 1 it always tells them apart. Its runs without noise have the thesis's measure: bins of equally many rows,"
+        " and the sum of both slopes' sizes (table 4.5)."
     )
     yield "![How surely a wrong model is told from a right one](diagnostics-separations.png)"
 

@@ -205,14 +205,14 @@ def _write_losses(measured: Sequence[Measured]) -> str:
                     else ""
                 )
                 lines.append(
-                    f"- `{rival}`, {heading}: cheaper on {len(lost)} of {len(found)} questions, at most by a factor of"
+                    f"- `{rival}`, {heading}: {len(lost)} of {len(found)} questions,"
                     f" {worst.compute_ratio(metric):.2f} ({figure.short}{denied})."
                 )
     text = f"""## Where we lose
 
-Every mechanism that cost less than `{DEFAULT}` on some question, at the same beta, alpha and tolerance. Several looks
-cost the keys that need all of them about 2 % more than `keyhole`'s single look. `nlm` and `probe_ent` do not promise
-both rates. Where `probe_ent` is much cheaper, it mostly stopped after a first look and denied the answer.
+Every mechanism that cost less than `{DEFAULT}` on some question, at the same beta, alpha and tolerance, with the
+largest factor. `nlm` and `probe_ent` do not promise both rates. Where `probe_ent` is much cheaper, it mostly stopped
+after a first look and denied the answer.
 
 ProBE's second phase spends epsilon to narrow a wide tolerance. Keyhole keeps it, so it returns more keys within it. To
 exclude them, ask for a narrower tolerance."""

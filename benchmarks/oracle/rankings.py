@@ -78,7 +78,7 @@ def judge_ranking(asked_for: RandomRanking, engines: Engines, tally: Tally) -> s
         there = replace(
             question,
             table=replace(question.table, relation=engines.relations[source.dialect.name]),
-            functionals=question.computed,
+            functionals=question.computed_functionals,
             ranked=None,
         )
         found = source.read_aggregates(

@@ -216,7 +216,7 @@ def _perturb(groups: Integers, retention: float) -> Publish:
 
 def _sample(groups: Integers, asked: Criterion) -> Publish:
     return lambda noise: estimate_counts(
-        sample_and_perturb(groups, asked, noise=noise).counts, retention=asked.retention
+        sample_and_perturb(groups, asked, noise=noise).published_counts, retention=asked.retention
     )
 
 

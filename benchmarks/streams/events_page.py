@@ -21,7 +21,7 @@ def describe(rows: Sequence[Row]) -> str:
     grouped = sum(area[(*case, PEGASUS)] > area[(*case, LAPLACE)] for case in cases)
     return f"""The curves plot the share of found events against the share of other windows that are wrongly reported.
 The windows and thresholds are ours. A jump is a change of the count within `w` ticks, a low signal a sum of the last
-`w` counts below a threshold. The thesis's monitors read estimates at every tick. An alarm at close decides one window
+`w` counts below a threshold. An alarm at close decides one window
 once, when it is over, on its exact value. It stands here twice, at the same epsilon for one event:
 
 - `alarm at close`: one decision in `w` ticks, with all of epsilon. All `w` possible beginnings are run and pooled. A
@@ -30,5 +30,4 @@ once, when it is over, on its exact value. It stands here twice, at the same eps
 
 By the area under the curve ([all areas](streams.csv)), the alarm at close is the best in {ahead} of {len(cases)}
 cases. PeGaSus with large groups has a larger area in {len(best)} of the {len(jumps)} cases of jumps, where noise is as
-large as the jumps. The alarm at every tick follows sums worst, so Keyhole draws noise for sliding windows once.
-PeGaSus as published has a larger area than plain noise in {grouped} of {len(cases)} cases."""
+large as the jumps. PeGaSus as published has a larger area than plain noise in {grouped} of {len(cases)} cases."""

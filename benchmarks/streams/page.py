@@ -95,8 +95,7 @@ def _write_counts(rows: Sequence[Row]) -> str:
     useless = sum(errors[(*case, PEGASUS)] > 1.0 for case in cases)
     return f"""The logarithm to ten of `sum |estimate - count| / sum count`. PeGaSus with its published constants errs
 less than plain noise in {better} of {len(cases)} cases. It errs more than the mean of the last 51 noisy counts in
-{smoothed}, and more than zeros in {useless}. The thesis reports that it errs least everywhere. With `theta 40` groups
-are longer: that helps calm streams and harms busy ones."""
+{smoothed}, and more than zeros in {useless}. The thesis reports that it errs least everywhere."""
 
 
 def _write_smoothers(rows: Sequence[Row]) -> str:
@@ -105,7 +104,7 @@ def _write_smoothers(rows: Sequence[Row]) -> str:
     worse = sum(own[(*case, PRINTED)] > own[(*case, LAPLACE)] for case in cases)
     median = sum(own[(*case, PEGASUS)] < own[(*case, "pegasus_average")] for case in cases)
     return f"""`pegasus` takes the median, `pegasus_james_stein` the corrected estimator. The estimator as printed
-(equation 5.7) is worse than plain noise in {worse} of {len(cases)} cases, so the thesis may have measured its misprint.
+(equation 5.7) is worse than plain noise in {worse} of {len(cases)} cases.
 The median is slightly better than the average in {median}."""
 
 
@@ -131,7 +130,7 @@ thesis's SW_w, with a tree for each length. Three comparisons, for epsilon .1 an
 `block_tree` at {_write_both(plain)}."""
     sliding = f"""`sliding noise` is Keyhole's own noise for monitors of sliding windows. Short windows have noise on
 each tick, longer ones on single ticks and on blocks, from {blocks}. At {longest:,} ticks its error is {saved[0]:.2f}
-(epsilon .1) or {saved[1]:.2f} (.01) times that of plain noise. Like the trees, it is drawn for one length."""
+(epsilon .1) or {saved[1]:.2f} (.01) times that of plain noise."""
     return f"{_wrap(errors)}\n\n{_wrap(sliding)}"
 
 
@@ -153,5 +152,4 @@ def _name_lengths(some: Sequence[int], of: Sequence[int]) -> str:
 
 
 _HIERARCHY_TEXT = """The mean absolute error over 255 aggregations of 128 streams. PRUNE is corrected; as printed it
-is not private, and so not drawn. The more zeros pruning prints, the less it errs here. By the thesis's own totals zeros
-alone err "over 78 times" less than `hs_laplace`."""
+is not private, and so not drawn. The more zeros pruning prints, the less it errs here."""

@@ -64,7 +64,10 @@ def take_pictures(folder: Path, walks: tuple[str, ...]) -> None:
 
 @contextmanager
 def serve_demo(more: str) -> Iterator[tuple[Service, str]]:
-    """Open a demo and yield its address; if its policy says `more`, it lets no expensive question pass unseen."""
+    """Serve a demo and yield its service and address.
+
+    `more` is further policy text. With it, the demo's budget requires approval of expensive questions.
+    """
     with tempfile.TemporaryDirectory(prefix="keyhole-pictures-") as directory:
         policy = build.install_demo(Path(directory))
         text = policy.read_text(encoding="utf-8")
@@ -159,7 +162,7 @@ class Hand:
         self.seconds += LOOK_S
 
     def type_into(self, selector: str, text: str) -> None:
-        """Type a text."""
+        """Type a text into a field, with one click on the field."""
         self._window.type_into(selector, text)
         self.keys += len(text)
         self.seconds += LOOK_S + KEY_S * len(text)
@@ -170,8 +173,8 @@ class Hand:
         self.clicks += 2
         self.seconds += 2 * LOOK_S
 
-    def read(self) -> None:
-        """Open a new page."""
+    def count_reading_time(self) -> None:
+        """Count the time in which a person reads a new page."""
         self.seconds += READ_S
 
 
@@ -180,13 +183,13 @@ def _walk_analyst(window: Browser, site: str, folder: Path) -> None:
     began = time.monotonic()
     window.resize_window(WIDTH, HEIGHT)
     window.visit_page(f"{site}/console")
-    hand.read()
+    hand.count_reading_time()
     hand.type_into("[name=user]", USER)
     hand.type_into("[name=password]", PASSWORD)
     _take_picture(window, folder / "login.png")
     hand.click_on("form button.primary")
     window.wait_for_script(_TOLD)
-    hand.read()
+    hand.count_reading_time()
     _take_picture(window, folder / "first.png")
     hand.click_on("[data-focus='key month']")
     hand.click_on("[data-focus='0 add']")
@@ -194,7 +197,7 @@ def _walk_analyst(window: Browser, site: str, folder: Path) -> None:
     hand.choose_option("[data-focus='0 kind']", "or")
     window.wait_for_script(_TOLD)
     window.wait_for_script("return document.querySelector('#cheaper button')")
-    hand.read()
+    hand.count_reading_time()
     window.run("window.scrollTo({ top: 0, behavior: 'instant' })")
     _take_picture(window, folder / "ask.png")
     hand.click_on("#price li button")  # the first setting with which it fits

@@ -164,7 +164,10 @@ def _read_exact_aggregates(service: Service, plan: Plan) -> tuple[Integers, floa
     started = time.perf_counter()
     with service.source.take_turn(analyst=USER, timeout_ms=_TIMEOUT_MS):
         found = service.source.read_aggregates(
-            plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=_TIMEOUT_MS
+            plan.rewritten,
+            plan.question.keys,
+            functionals=len(plan.question.computed_functionals),
+            timeout_ms=_TIMEOUT_MS,
         ).values
     return subtract_offsets(plan.question, found), time.perf_counter() - started
 

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from deploy.demo.build import install_demo
 from deploy.superset.browser import Browser, find_free_port, open_browser
-from deploy.superset.superset_api import Refused, SupersetApi
+from deploy.superset.superset_api import SupersetApi, SupersetError
 
 T = TypeVar("T")
 HERE = Path(__file__).resolve().parent
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def run_show(api: SupersetApi, database_url: str, *, pictures: Path) -> None:
-    """Run the show."""
+    """Serve Keyhole's data through Superset, print each step, and save pictures of the pages in a folder."""
     database = api.connect("Keyhole", url=database_url, options="-c keyhole.fnr=0.04")
     print_step("Connected", "schemas", ", ".join(api.list_schemas(database)))
     for name, kind in api.list_relations(database, "public"):
@@ -95,7 +95,7 @@ def run_show(api: SupersetApi, database_url: str, *, pictures: Path) -> None:
     try:
         api.run_in_sql_lab(database, TOO_MUCH)
         raise SystemExit("an aggregate over a private table was answered")
-    except Refused as refused:
+    except SupersetError as refused:
         print_step("An aggregate over a private table", "refused with", find_code(refused))
 
     dataset, dashboard = api.make_dataset(database, "public", "busy_markets"), api.make_dashboard(DASHBOARD)
@@ -116,7 +116,7 @@ def run_show(api: SupersetApi, database_url: str, *, pictures: Path) -> None:
     try:
         api.read_chart_data(private, columns=["country"], metrics=["count"])
         raise SystemExit("a chart of a private table was drawn")
-    except Refused as refused:
+    except SupersetError as refused:
         print_step("A chart that counts a private table", "refused with", find_code(refused))
     threshold = {"expressionType": "SQL", "sqlExpression": f"({LARGE})::int", "label": "large"}
     text, rows = api.read_chart_data(private, columns=["country"], metrics=[threshold])
@@ -219,12 +219,12 @@ def make_ranking(api: SupersetApi, database_url: str) -> tuple[int, dict[str, ob
 
 
 def make_maximum(column: str) -> dict[str, object]:
-    """Return the metric that every cell of a chart needs: of the one row that it has."""
+    """Return the metric of a chart's cells. Each cell stands for one row, so its maximum is that row's value."""
     return {"expressionType": "SQL", "sqlExpression": f"MAX({column})", "label": column}
 
 
 def exclude_lowest_band(column: str) -> list[dict[str, object]]:
-    """Return a chart's filter: no group in the lowest band."""
+    """Return a chart's filter that excludes the lowest band."""
     return [{"expressionType": "SQL", "clause": "WHERE", "sqlExpression": f"{column} >= 1"}]
 
 
@@ -285,8 +285,8 @@ def read_largest_loss(api: SupersetApi, database: int) -> str:
     return f"{api.run_in_sql_lab(database, SPENT)[0]['spent'] or 0} epsilon"
 
 
-def find_code(refused: Refused) -> str:
-    """Return the refusal as Superset shows it, in one line."""
+def find_code(refused: SupersetError) -> str:
+    """Return the text of a refusal as Superset shows it, in one line."""
     found = re.search(r"KH\d{3}: [^\\\"]*", str(refused))
     if found is None:
         raise SystemExit(f"refused without a code of Keyhole: {refused}")
@@ -294,20 +294,20 @@ def find_code(refused: Refused) -> str:
 
 
 def save_picture(path: Path, picture: bytes) -> None:
-    """Write a screenshot and say so."""
+    """Save a screenshot as a file, and print the file's path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(picture)
     print_step("Screenshot", "", f"{path.name}, {len(picture) // 1000} kB")
 
 
 def print_step(what: str, between: str, result: object) -> None:
-    """Print one line of the show."""
+    """Print one step of the show: who talks to whom, and the result."""
     print(f"{what}: {between} {result}".replace(":  ", ": "), flush=True)
 
 
 @contextmanager
 def serve_keyhole(folder: Path) -> Iterator[str]:
-    """`keyhole serve` over the demo on a free port; yields what Superset connects to."""
+    """Run `keyhole serve` over the demo on a free port, and yield the URL to which Superset connects."""
     folder.mkdir()
     policy = install_demo(folder)
     command = [Path(sys.executable).with_name("keyhole")]
@@ -319,7 +319,7 @@ def serve_keyhole(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def serve_superset(programs: Path, home: Path) -> Iterator[str]:
-    """Superset with a fresh database of its own on a free port; yields its URL."""
+    """Run Superset with a fresh database on a free port, and yield its URL."""
     home.mkdir()
     environment = {
         "SUPERSET_HOME": str(home),

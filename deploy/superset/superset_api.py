@@ -9,8 +9,8 @@ from http.cookiejar import CookieJar
 from typing import Any
 
 
-class Refused(Exception):
-    """Superset's answer was an error; its text is what a person would see."""
+class SupersetError(Exception):
+    """The error for an answer of Superset that is an error. Its text is the one that a person would see."""
 
 
 class SupersetApi:
@@ -24,7 +24,7 @@ class SupersetApi:
 
     @property
     def cookies(self) -> tuple[tuple[str, str], ...]:
-        """Name and value of the session's cookies, for a browser."""
+        """The name and value of each of the session's cookies, for a browser."""
         return tuple((cookie.name, cookie.value or "") for cookie in self._cookies)
 
     def connect(self, name: str, *, url: str, options: str) -> int:
@@ -40,12 +40,12 @@ class SupersetApi:
         return found
 
     def list_relations(self, database: int, schema: str) -> list[tuple[str, str]]:
-        """Name and kind of what can be chosen in a schema."""
+        """Return the name and kind of each relation that a user can choose in a schema."""
         found = self._get_json(f"/api/v1/database/{database}/tables/?q=(schema_name:{schema},force:!t)")["result"]
         return [(each["value"], each["type"]) for each in found]
 
     def list_columns(self, database: int, schema: str, relation: str) -> list[tuple[str, str, str]]:
-        """Name, type and comment of a relation's columns."""
+        """Return the name, type and comment of each of a relation's columns."""
         found = self._get_json(f"/api/v1/database/{database}/table_metadata/?name={relation}&schema={schema}")[
             "columns"
         ]
@@ -65,7 +65,7 @@ class SupersetApi:
         return made
 
     def make_virtual_dataset(self, database: int, name: str, sql: str) -> int:
-        """Make a dataset of SQL of one's own."""
+        """Create a dataset from an SQL query."""
         body = {"database": database, "schema": "public", "table_name": name, "sql": sql}
         made: int = self._post_json("/api/v1/dataset/", body)["id"]
         return made
@@ -113,7 +113,7 @@ class SupersetApi:
     def read_chart_data(
         self, dataset: int, *, columns: Sequence[str], metrics: Sequence[Any], filters: Sequence[Mapping[str, Any]] = ()
     ) -> tuple[str, list[dict[str, Any]]]:
-        """Return the SQL and the rows of a chart, asked of the database and of no cache."""
+        """Return a chart's SQL and rows. Superset asks the database, not its cache."""
         query = {"columns": columns, "metrics": metrics, "filters": filters, "row_limit": 1000}
         body = {"datasource": {"id": dataset, "type": "table"}, "queries": [query], "force": True}
         found = self._post_json("/api/v1/chart/data", body)["result"][0]
@@ -136,4 +136,4 @@ class SupersetApi:
                 text: bytes = answer.read()
                 return text
         except urllib.error.HTTPError as error:
-            raise Refused(error.read().decode()) from None
+            raise SupersetError(error.read().decode()) from None

@@ -24,7 +24,7 @@ from mechanisms.threshold.one_shot import round_up_to_float
 
 @dataclass(frozen=True, slots=True)
 class LadderSchedule:
-    """The rates of the early rungs, as rising parts of the last rung's rate, and every rung's share of `fnr`.
+    """The rates of the early rungs, as rising fractions of the last rung's rate, and every rung's share of `fnr`.
 
     Shares are whole hundredths that sum to 100.
     """
@@ -66,16 +66,16 @@ class LadderState:
 
     @property
     def rang_at(self) -> int:
-        """The look at which the last rung rang, which is the ladder's answer, or 0 if it has not rung."""
+        """The look at which the last rung rang, or 0 if it has not rung. This is the ladder's answer."""
         return self.rungs[-1].rang_at
 
     @property
     def begun_rungs(self) -> int:
-        """The number of rungs that have looked at data, once a look was made."""
+        """The number of rungs that have read data, after at least one look."""
         return 1 + sum(state.rang_at > 0 for state in self.rungs[:-1])
 
     def to_integers(self) -> tuple[int, ...]:
-        """Return the whole state as integers, to be stored."""
+        """Return the whole state as integers, which the ledger stores."""
         return tuple(number for state in self.rungs for number in state.to_integers())
 
     @staticmethod
@@ -107,7 +107,7 @@ def calibrate_ladder(task: AlarmTask, *, schedule: LadderSchedule = LADDER) -> L
     >>> round(calibrate_ladder(task).worst_case_epsilon, 3), round(calibrate_alarm(task).worst_case_epsilon, 3)
     (0.872, 0.645)
     """
-    tasks = [replace(task, fnr=_take_hundredths(task.fnr, share)) for share in schedule.shares]
+    tasks = [replace(task, fnr=_round_down_to_hundredths(task.fnr, share)) for share in schedule.shares]
     last = calibrate_alarm(tasks[-1])
     rates = [max(LEAST_RATE, part * last.rate) for part in schedule.parts]
     rungs = (*(fit_alarm(one, rate=rate) for one, rate in zip(tasks, rates, strict=False)), last)
@@ -136,7 +136,7 @@ def draw_ladders(calibration: LadderCalibration, *, keys: int, noise: Noise) -> 
 def climb_at_values(
     calibration: LadderCalibration, states: Sequence[LadderState], values: Integers, *, look: int, noise: Noise
 ) -> tuple[LadderState, ...]:
-    """Return the states after one look. If a rung rings at this look, the next rung makes the same look.
+    """Return the states after one look. If a rung rings at this look, the next rung takes the same look.
 
     Guarantee, parameters, errors: as `look_at_values`, with the rates and the loss of the ladder. At any time a key has
     lost the sum over the rungs that have begun, `sum_losses_so_far` (docs/proofs/alarm.md).
@@ -157,14 +157,14 @@ def climb_at_values(
 def sum_losses_so_far(calibration: LadderCalibration, state: LadderState) -> float:
     """Return the loss of a key's window so far, rounded up.
 
-    The charge reveals this number, and covers that as well.
+    The charge reveals this number. The loss includes what that reveals.
 
     Guarantee: docs/proofs/alarm.md.
     """
     return round_up_to_float(sum((rung.loss for rung in calibration.rungs[: state.begun_rungs]), Fraction(0)))
 
 
-def _take_hundredths(rate: float, share: int) -> float:
+def _round_down_to_hundredths(rate: float, share: int) -> float:
     """Return a share of a rate in hundredths, rounded down, so all shares together are no more than the rate."""
     part = Fraction(rate) * share / 100
     nearest = float(part)

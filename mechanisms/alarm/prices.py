@@ -32,8 +32,8 @@ class Way(Enum):
     ALARM_WHOLE = "an alarm on the whole condition"
     ALARM_PER_EPOCH = "an alarm for each epoch"
     ALARM_PER_HOP = "an alarm for the last hop of each window"
-    CLOSE = "asked once, when the window closes"
-    AFRESH = "asked again at every look"
+    CLOSE = "one question, when the window closes"
+    AFRESH = "a new question at every look"
     SIGNED_TREE = "a tree of noise, added and subtracted"
     TICK_NOISE = "noise on each tick"
     BLOCK_NOISE = "noise on ticks and on blocks of them"
@@ -59,10 +59,10 @@ class WatchedWindow:
 
 @dataclass(frozen=True, slots=True)
 class PricedWay:
-    """A way of watching with its price, and the most looks for which an alert stays after it stopped being true.
+    """A way of watching with its price, and the most looks for which an alert stays after its condition became false.
 
-    `regime` is that of the alarm, None where there is none. `is_per_look`: its `fpr` is promised for each look by
-    itself, otherwise for all looks of a window together.
+    `regime` is that of the way's alarm, None without an alarm. If it `is_per_look`, its `fpr` is promised for each look
+    by itself, else for all looks of a window together.
     """
 
     way: Way
@@ -78,8 +78,8 @@ def price_ways(
     """Return the ways that clear an alert within `clearing` looks, the cheapest first.
 
     Parameters:
-        clearing: the most looks for which an alert may stay after it stopped being true.
-        regime: how a unit changes what is compared within one window: growing, coming and going, or signed.
+        clearing: the most looks for which an alert may stay after its condition became false.
+        regime: how a unit changes the compared values within one window: growing, coming and going, or signed.
         is_append_only: rows are added, never changed or taken away: noise can be drawn for each tick once and for all.
 
     >>> day, asked = WatchedWindow(length=24, hop=24), {"fnr": 0.05, "fpr": 0.1, "is_append_only": True}
@@ -117,9 +117,7 @@ def _price_without_clearing(way: Way, price: float, clearing: int, regime: Regim
 
 
 def price_at_close(*, fnr: float, fpr: float) -> float:
-    """Return the price of one question when the window closes.
-
-    It answers nothing before the close.
+    """Return the price of one question that is answered only when the window closes.
 
     >>> round(price_at_close(fnr=0.05, fpr=0.1), 3)
     3.912
@@ -148,7 +146,9 @@ def price_hopping_alarms(window: WatchedWindow, *, fnr: float, fpr: float, regim
 
 
 def price_tick_noise(*, length: int, fnr: float, fpr: float) -> float:
-    """Return the price of noise on each tick's count, drawn once, and sums of a window's noisy counts.
+    """Return the price of noise that is drawn once for each tick's count.
+
+    A window's value is the sum of its noisy counts.
 
     >>> round(price_tick_noise(length=24, fnr=0.05, fpr=0.1), 1)
     20.2
@@ -161,8 +161,8 @@ def price_block_noise(*, length: int, fnr: float, fpr: float) -> tuple[float, in
     """Return the price of noise on each tick and on each block of ticks, and the best length of a block.
 
     A window is a run of whole blocks, with up to half a block of ticks added or subtracted at either end. Noise of
-    future ticks may be subtracted. The loss is split in the ratio of the cube roots of the numbers of ticks and of
-    blocks.
+    future ticks may be subtracted. The loss is split between ticks and blocks in the ratio of the cube roots of their
+    numbers.
 
     >>> price, block = price_block_noise(length=168, fnr=0.05, fpr=0.1)
     >>> round(price, 1), block
@@ -179,9 +179,9 @@ def price_block_noise(*, length: int, fnr: float, fpr: float) -> tuple[float, in
 
 @lru_cache(maxsize=256)
 def price_signed_tree(*, looks: int, fnr: float, fpr: float) -> float:
-    """Return the price of sums from a window's beginning by a tree of noise.
+    """Return the price of running sums from a window's beginning, read from a tree of noise.
 
-    The nodes are added and subtracted. The degree and the height are those of the least price.
+    Nodes are added and subtracted. Degree and height of the tree are the cheapest ones.
 
     References: Andersson, Pagh, Steiner, Torkamani, "Count on your elders: Laplace vs Gaussian noise".
 

@@ -43,7 +43,7 @@ class SplitProgram:
 
 
 def minimise_largest_objective(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
-    """Return the minimising `v`, to within `gap` of the optimum relative to the mean weight.
+    """Return the `v` that minimises the largest objective, to within `gap` of the optimum relative to the mean weight.
 
     Among equal optima the smaller sum is taken.
 
@@ -105,7 +105,7 @@ class _Block(NamedTuple):
     variable_places: slice
 
 
-class _Place(NamedTuple):
+class _Point(NamedTuple):
     """A point with the parts of the barrier function that do not depend on the sharpness."""
 
     point: Floats
@@ -132,7 +132,7 @@ class _Barrier:
     has_several_objectives: bool
     blocks: tuple[_Block, ...]
 
-    def evaluate_barrier(self, point: Floats) -> _Place | None:
+    def evaluate_barrier(self, point: Floats) -> _Point | None:
         """Return the parts of the barrier at a point, or None if the barrier is infinite there."""
         variables = self.rows.shape[1]
         v = point[:variables]
@@ -144,14 +144,14 @@ class _Barrier:
             return None
         priced, barred = float(self.price @ v), float(np.add.reduce(np.log(slack)))
         if not self.has_several_objectives:
-            return _Place(point, shares, slack, None, priced, 0.0, barred, 0.0)
+            return _Point(point, shares, slack, None, priced, 0.0, barred, 0.0)
         bound = float(point[variables])
         room = bound - self.offsets + self.weights @ v
         if np.minimum.reduce(room) <= 0.0:
             return None
-        return _Place(point, shares, slack, room, priced, bound, barred, float(np.add.reduce(np.log(room))))
+        return _Point(point, shares, slack, room, priced, bound, barred, float(np.add.reduce(np.log(room))))
 
-    def take_newton_step(self, at: _Place, sharpness: float) -> tuple[_Place, float]:
+    def take_newton_step(self, at: _Point, sharpness: float) -> tuple[_Point, float]:
         """Return one damped Newton step and the decrement before it."""
         pull = 1.0 / at.slack
         slope, curved = np.empty_like(at.shares), []

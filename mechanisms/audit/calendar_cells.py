@@ -22,7 +22,7 @@ from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit_sub
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.worst_cases import Values, widen_tolerances
 from mechanisms.formula import AllOf, Cut
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, lay_on_paths
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, plan_on_paths
 from mechanisms.protocol import (
     OWN_CELL,
     Calibration,
@@ -33,7 +33,7 @@ from mechanisms.protocol import (
     Mechanism,
     Noise,
     Quantile,
-    TakenCells,
+    UsedCells,
 )
 from mechanisms.threshold.joint_loss import expose_all_functionals
 
@@ -45,7 +45,7 @@ MONTHS = 3
 _DIFFERENCE, _RUNNING_TOTAL = 0, 1  # places of what is read off the cells
 _MOVED = 4  # what one unit changes of a month's sum
 _ROWS = 80  # of each month whose means are compared
-_BEFORE = TakenCells(axis=1, taken=tuple((month - 1,) if month else () for month in range(MONTHS)))
+_BEFORE = UsedCells(axis=1, used_places=tuple((month - 1,) if month else () for month in range(MONTHS)))
 _DEPTHS = (0.0, 0.5, 1.0)  # of a value in its band, from just true to just false beyond the tolerance
 _MOST_EPSILON_OF_A_CELL = 2.0  # a unit is then seen in answers that so few draws meet often enough
 
@@ -119,7 +119,7 @@ def _list_tasks() -> Iterator[DecisionTask]:
 
 def _three_months() -> CommonSums:
     """Return how differences and running totals are read off three months, of calendars along the first axis."""
-    up_to = TakenCells(axis=1, taken=tuple(tuple(range(month + 1)) for month in range(MONTHS)))
+    up_to = UsedCells(axis=1, used_places=tuple(tuple(range(month + 1)) for month in range(MONTHS)))
     return CommonSums(
         sensitivities=(_MOVED,),
         exposures=expose_all_functionals(1),
@@ -152,7 +152,7 @@ def _compare_with_all(statistic: Quantile | Deviation) -> CommonSums:
         exposures=expose_all_functionals(1),
         readings=(((0, 2), (0, -2)),),
         scales=(1,),
-        cells=((OWN_CELL, TakenCells(whole=(1,), statistic=statistic)),),
+        cells=((OWN_CELL, UsedCells(whole=(1,), statistic=statistic)),),
         shape=(1, MONTHS),
     )
 
@@ -216,7 +216,7 @@ def _make_release_of_months(
         outcome = mechanism.decide(many, sums, noise=noise)
         answers, claimed = [outcome.passed, *outcome.predicates], outcome.epsilon
         if later is not None:
-            question = lay_on_paths(_repeat(later, samples), outcome.paths)
+            question = plan_on_paths(_repeat(later, samples), outcome.paths)
             assert question is not None, "a later question is decided on the cells that an earlier one left"
             after = decide_on_refined_paths(question, sums, noise=noise)
             assert after.fresh is not None

@@ -30,7 +30,7 @@ from mechanisms.audit.worst_cases import (
     widen_tolerances,
 )
 from mechanisms.formula import Integers
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, lay_on_paths
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, plan_on_paths
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome, Unachievable
 from mechanisms.registry import MECHANISMS
@@ -278,7 +278,7 @@ def audit_reuse(
         def release(samples: int) -> Transcripts:
             aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples, axis=1)
             before = mechanism.decide(first, aggregates, noise=noise)
-            question = lay_on_paths(second, before.paths)
+            question = plan_on_paths(second, before.paths)
             if question is None:
                 raise Unachievable("the first question leaves nothing that the second could continue")
             after = decide_on_refined_paths(question, aggregates, noise=noise)

@@ -19,7 +19,13 @@ from mechanisms.keyhole.taken_cells import (
 )
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.noise.noise_deviation import find_greatest_excess, find_greatest_shortfall
-from mechanisms.noise.noise_sum import Noises, WeightedNoise, bound_largest_tail, find_largest_reach, merge_equal_noises
+from mechanisms.noise.noise_sum import (
+    Noises,
+    WeightedNoise,
+    bound_largest_tail,
+    find_largest_quantile,
+    merge_equal_noises,
+)
 from mechanisms.protocol import CellNoise, CommonSums, FunctionalTest, Unachievable
 from mechanisms.threshold.one_shot import round_rate_up
 
@@ -37,8 +43,8 @@ _MOST_TRIED = 60  # rates; the guess is nearly always right, and each further on
 class ReadingNoise:
     """The noise of one functional's reading: that of each kind of key, and the standard deviations in it.
 
-    A quantile errs only if one of `candidates` cells has wide noise. The first number is for errors that miss a
-    literal, the second for errors that return a key wrongly. `is_above` has the directions in which the functional is
+    A quantile errs only if the noise of one of `candidates` cells is large. The first number is for errors that miss a
+    key, the second for errors that return one wrongly. `is_above` has the directions in which the functional is
     compared.
     """
 
@@ -49,7 +55,7 @@ class ReadingNoise:
 
     @property
     def has_noise(self) -> bool:
-        """True if a value of it is noisy in some key."""
+        """True if noise changes the functional's value in some key."""
         return bool(self.weights or self.deviations)
 
     def bound_deviations(self, rates: Mapping[int, Fraction], fnr: float, fpr: float) -> tuple[int, int]:
@@ -64,24 +70,27 @@ class ReadingNoise:
                     found[side] = max(found[side], 2 * math.ceil(_SURE * wider * abs(factor) * error / 2.0))
         return found[0], found[1]
 
-    def measure_reach(self, rates: Mapping[int, Fraction], fnr: float, fpr: float) -> int:
-        """Return the sum of the errors that are reached with the given shares at most, on both sides."""
+    def sum_quantiles(self, rates: Mapping[int, Fraction], fnr: float, fpr: float) -> int:
+        """Return the sum of two quantiles of the noise, one on each side.
+
+        A share `fnr` of the noise lies beyond the first quantile, and a share `fpr` beyond the second.
+        """
         made = [
             merge_equal_noises([WeightedNoise(times, count, float(rates[place])) for place, times, count in one])
             for one in self.weights
         ]
         left = 1.0 - _DEVIATION_SHARE if self.deviations else 1.0
         missed, wrong = (
-            max(1, find_largest_reach(made, left * share / cells))
+            max(1, find_largest_quantile(made, left * share / cells))
             for share, cells in zip((fnr, fpr), self.candidates, strict=True)
         )
         return missed + wrong + sum(self.bound_deviations(rates, fnr, fpr))
 
     def balance_rates(self, prices: Sequence[float]) -> dict[int, float]:
-        """Return how the rates of the sums relate.
+        """Return the cheapest ratios between the rates of the sums.
 
-        Among rates that leave a value the same variance the cheapest ones grow with the cube root of the noise's part
-        in it over the sum's price.
+        Among rates with the same variance of the value, a rate is proportional to a cube root: that of the noise's part
+        in the value over the sum's price.
         """
         parts: dict[int, float] = {}
         deviations = tuple((place, abs(factor), 1) for place, factor, _, _ in self.deviations)
@@ -94,19 +103,19 @@ class ReadingNoise:
             }
         return {place: (part / max(prices[place], 1e-9)) ** (1.0 / 3.0) for place, part in parts.items()}
 
-    def estimate_reach(self, ratios: Mapping[int, float], fnr: float, fpr: float) -> float:
-        """Return about the errors on both sides at a factor of one, in the unit of a value.
+    def estimate_quantile_sum(self, ratios: Mapping[int, float], fnr: float, fpr: float) -> float:
+        """Return an estimate of `sum_quantiles` for these rates, in the unit of a value.
 
-        The reach of wide noise times its rate hardly depends on the rate.
+        For wide noise, the reach times the rate hardly depends on the rate, so one estimate serves all factors.
         """
         factor = _WIDE / min(ratios.values())
         rates = {place: Fraction(factor * ratio) for place, ratio in ratios.items()}
-        return factor * self.measure_reach(rates, fnr, fpr)
+        return factor * self.sum_quantiles(rates, fnr, fpr)
 
     def make_test(self, rates: Sequence[Fraction], tolerance: int, shares: Shares, functional: int) -> FunctionalTest:
-        """Return the test at the sums' rates, with the least shift that keeps false negatives.
+        """Return the test at the sums' rates, with the least shift whose false-negative rate is at most its share.
 
-        A value that just holds is 1 beyond the threshold, one that just fails `tolerance` short of it.
+        A value that just holds is 1 beyond the threshold, one that just fails is `tolerance` short of it.
         """
         noises = tuple(
             CellNoise(variant, place, times, count, rates[place])
@@ -131,12 +140,12 @@ class ReadingNoise:
             deviation_errors=self.bound_deviations(dict(enumerate(rates)), fnr, fpr),
         )
         left = fnr * (1.0 - _DEVIATION_SHARE if self.deviations else 1.0)
-        reach = max(1, find_largest_reach(_list_kinds(test.cell_noises), left / self.candidates[0]))
+        reach = max(1, find_largest_quantile(_list_kinds(test.cell_noises), left / self.candidates[0]))
         return replace(test, shift=reach - 1 + test.deviation_errors[0])
 
 
 def read_noise(common: CommonSums, functional: int, *, is_above: Iterable[bool] = (True, False)) -> ReadingNoise:
-    """Return the noise of a functional's reading. Raise `Unachievable`.
+    """Return the noise of a functional's reading. Raise `Unachievable` if its noise cannot be bounded.
 
     Parameters:
         is_above: for each literal of it, True if values above a threshold hold.
@@ -161,16 +170,16 @@ def _bound_error(cells: int, rate: float, share: float, *, raises: bool) -> floa
 
 
 def bound_missed_sum(test: FunctionalTest, distance: int) -> float:
-    """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
-    return _bound_wide(test, test.shift + distance, 0, test.fnr)
+    """Return an upper bound on the probability that a literal is rejected although it holds by `distance`."""
+    return _bound_side_error(test, test.shift + distance, 0, test.fnr)
 
 
 def bound_wrong_sum(test: FunctionalTest, distance: int) -> float:
-    """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
-    return _bound_wide(test, 1 - test.shift - distance, 1, test.fpr)
+    """Return an upper bound on the probability that a literal which fails is accepted. `distance` is negative."""
+    return _bound_side_error(test, 1 - test.shift - distance, 1, test.fpr)
 
 
-def _bound_wide(test: FunctionalTest, error: int, side: int, share: float) -> float:
+def _bound_side_error(test: FunctionalTest, error: int, side: int, share: float) -> float:
     """Return an upper bound of the chance of an error, in the way that misses (0) or returns wrongly (1)."""
     kinds = _list_kinds(test.cell_noises)
     error -= test.deviation_errors[side]
@@ -193,22 +202,22 @@ def _list_kinds(noises: tuple[CellNoise, ...]) -> tuple[Noises, ...]:
 def find_rates(
     noise: ReadingNoise, prices: tuple[float, ...], tolerance: int, fnr: float, fpr: float
 ) -> dict[int, Fraction]:
-    """Return rates of a functional's sums at which its test is met, nearly the cheapest ones.
+    """Return noise rates of a functional's sums at which its test keeps its shares. They are nearly the cheapest.
 
-    Their common factor is guessed from the reach of other noise, then raised until both shares fit.
+    The rates' common factor is estimated, then raised until both shares fit.
 
     Raises:
         Unachievable: the tolerance is too narrow.
     """
     ratios = noise.balance_rates(prices)
     room = tolerance + 2
-    low, factor, step = 0.0, noise.estimate_reach(ratios, fnr, fpr) / room, _STEP
+    low, factor, step = 0.0, noise.estimate_quantile_sum(ratios, fnr, fpr) / room, _STEP
     found: dict[int, Fraction] | None = None
     for _ in range(_MOST_TRIED):
         rates = {place: round_rate_up(max(factor * ratio, float(LEAST_RATE))) for place, ratio in ratios.items()}
         if any(rate > GREATEST_RATE for rate in rates.values()):
             break
-        reached = noise.measure_reach(rates, fnr, fpr)
+        reached = noise.sum_quantiles(rates, fnr, fpr)
         if reached <= room:
             found, high = rates, factor
         else:

@@ -227,7 +227,7 @@ def find_affordable_tolerance(
         return 0
     ratios = noise.balance_rates(prices)
     wanted = epsilon / sum(ratio * prices[place] for place, ratio in ratios.items())
-    return max(0, math.ceil(noise.estimate_reach(ratios, fnr, fpr) / wanted) - 2)
+    return max(0, math.ceil(noise.estimate_quantile_sum(ratios, fnr, fpr) / wanted) - 2)
 
 
 def weigh_pair(common: CommonSums, functional: int) -> PairNoises | None:

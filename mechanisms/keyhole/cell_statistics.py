@@ -19,13 +19,13 @@ from mechanisms.protocol import Deviation, Quantile
 _SMALL = 1 << 31  # the product of two such numbers is an int64
 
 
-def is_between_cells(statistic: Quantile | Deviation | None) -> bool:
-    """Return True for a statistic of whole numbers that need not be one of them."""
+def may_lie_between_cells(statistic: Quantile | Deviation | None) -> bool:
+    """Return True for a statistic of whole numbers whose value may lie between them."""
     return isinstance(statistic, Deviation) or (isinstance(statistic, Quantile) and statistic.interpolated)
 
 
 def locate_quantile(quantile: Quantile, cells: int) -> tuple[int, Fraction]:
-    """Return the place of a quantile among ascending cells, and its part of the way to the next one.
+    """Return the position of a quantile among ascending cells, and the part of the way to the next cell, from 0 to 1.
 
     PostgreSQL multiplies a share and a number of cells as doubles before it takes a cell.
 
@@ -40,10 +40,11 @@ def locate_quantile(quantile: Quantile, cells: int) -> tuple[int, Fraction]:
     return max(0, math.ceil(float(quantile.share) * cells) - 1), Fraction(0)
 
 
-def count_reached(quantile: Quantile, cells: int) -> tuple[int, int]:
-    """Return in how many cells wide noise may raise a quantile, and in how many it may lower it.
+def count_moving_cells(quantile: Quantile, cells: int) -> tuple[int, int]:
+    """Return how many cells can each raise a quantile by large noise alone, and how many can lower it.
 
-    >>> count_reached(Quantile(Fraction(1)), 12), count_reached(Quantile(Fraction(1, 2), interpolated=True), 12)
+    >>> median = Quantile(Fraction(1, 2), interpolated=True)
+    >>> count_moving_cells(Quantile(Fraction(1)), 12), count_moving_cells(median, 12)
     ((12, 1), (7, 7))
     """
     low, part = locate_quantile(quantile, cells)
@@ -51,7 +52,7 @@ def count_reached(quantile: Quantile, cells: int) -> tuple[int, int]:
 
 
 def compute_statistics(cells: Integers, statistic: Quantile | Deviation, times: int) -> Integers:
-    """Return `times` the statistic of each row of cells, in half steps if it may lie between cells."""
+    """Return `times` the statistic of each row of cells. If it may lie between cells, count it in half steps."""
     if isinstance(statistic, Deviation):
         return _compute_deviations(cells, statistic, times)
     low, part = locate_quantile(statistic, cells.shape[1])

@@ -31,7 +31,6 @@ from mechanisms.keyhole.noisy_cells import decide_on_cells
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.noise.gradual_release import draw_chain
 from mechanisms.protocol import (
-    Beside,
     Calibration,
     CommonSums,
     DecisionTask,
@@ -39,6 +38,7 @@ from mechanisms.protocol import (
     FunctionalTest,
     Noise,
     Outcome,
+    SecondNoise,
     Unachievable,
 )
 from mechanisms.three_valued import Verdicts, settle_formula
@@ -76,9 +76,10 @@ def calibrate_on_sums(
 ) -> Calibration:
     """Calibrate one rate for every sum and one test for every functional. Together they keep the contract.
 
-    Guarantee: `fnr` and `fpr` as `meet_contract` has them, from the exact laws of the tests' noise, early looks under
-    the union bound; `worst_case_epsilon` is the largest sum, over the sums' exposures, of rate times sensitivity times
-    part: the loss of seeing all noisy sums, of which every answer is a function. Proof: docs/proofs/common_sums.md.
+    Guarantee: `fnr` and `fpr` are those of `meet_contract`, from the exact laws of the tests' noise, with early looks
+    under the union bound; `worst_case_epsilon` is the largest sum, over the sums' exposures, of rate times sensitivity
+    times part: the loss of seeing all noisy sums, of which every answer is a function.
+    Proof: docs/proofs/common_sums.md.
 
     Parameters:
         task: with `common`. Every reading is `((s, 1),)` of scale 1, or `((s, 1), (c, times))`. A functional that is
@@ -125,12 +126,13 @@ def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise, ke
     Each look reveals all sums for the keys that are still open. Readings of several cells are decided by
     `decide_on_cells`, at one look.
 
-    Guarantee: a key's loss is the worst case times the part of the rates at which it stopped, since all sums go
-    through the looks together. Proof: docs/proofs/common_sums.md.
+    Guarantee: a key's loss is the worst case times the fraction of the last rate at which it stopped, since all sums
+    take the looks together. Proof: docs/proofs/common_sums.md.
 
     Parameters:
         sums: exact values, int64, shape (sums, keys), within +-2**62 with all readings.
-        keeps_paths: True to leave the noise of several cells for other questions. That of single ones is never left.
+        keeps_paths: True to return the noise of several cells for other questions. That of single cells is never
+            returned.
     """
     task, common = calibration.task, calibration.task.common
     assert common is not None
@@ -188,7 +190,7 @@ class _SumsRun:
         open_ = np.arange(self._keys)
         for look, part in enumerate(parts):
             noisy = {place: self._sums[place, open_] + chain[look, open_] for place, chain in chains.items()}
-            coins = self._toss_coins(open_.size, noise) if look == len(parts) - 1 else {}
+            coins = self._draw_ties(open_.size, noise) if look == len(parts) - 1 else {}
             for cut in self._literals:
                 self._decide_literal(cut, look, open_, noisy, coins)
             self.lost[open_] = min(round_up_to_float(worst * part), self._calibration.worst_case_epsilon)
@@ -204,7 +206,7 @@ class _SumsRun:
                 return
         raise AssertionError("a key is still open after every look")
 
-    def _toss_coins(self, keys: int, noise: Noise) -> dict[int, Booleans]:
+    def _draw_ties(self, keys: int, noise: Noise) -> dict[int, Booleans]:
         """Toss one coin for each key and functional, for values exactly on the boundary.
 
         Literals on one value share its coin, so their cut-offs keep their order.
@@ -250,7 +252,7 @@ def scale_tolerance(tolerance: int, scale: int) -> int:
 
 
 def list_look_parts(calibration: Calibration) -> tuple[Fraction, ...]:
-    """Return the rates of all looks as parts of the last rate, coarse to fine. They are the same for all sums."""
+    """Return the rates of all looks as fractions of the last rate, coarse to fine. They are the same for all sums."""
     test = next(test for test in calibration.tests if test.rate)
     return (*(look.rate / test.rate for look in test.looks), Fraction(1))
 
@@ -259,8 +261,8 @@ def list_look_parts(calibration: Calibration) -> tuple[Fraction, ...]:
 class _Pair:
     """A sum, a further sum, and the functionals that are read off both."""
 
-    first: int
-    further: int
+    first_sum: int
+    second_sum: int
     functionals: tuple[int, ...]
 
 
@@ -301,9 +303,11 @@ class _Rates:
             rates[place] = max(rates[place], test.rate)
         for pair in self._pairs:
             wanted = self._choose_further_rate(pair, shares)
-            rates[pair.further] = max(rates[pair.further], wanted)
+            rates[pair.second_sum] = max(rates[pair.second_sum], wanted)
         for pair in self._pairs:
-            rates[pair.first] = max(rates[pair.first], self._find_first_rate(pair, shares, rates[pair.further]))
+            rates[pair.first_sum] = max(
+                rates[pair.first_sum], self._find_first_rate(pair, shares, rates[pair.second_sum])
+            )
         if any(rate and rate * self._least_part < LEAST_RATE for rate in rates):
             raise Unachievable("noise this wide cannot be drawn")
         return {
@@ -320,14 +324,14 @@ class _Rates:
 
         It is estimated with continuous Laplace noise and a sum of losses. Any rate is sound.
         """
-        prices = self._price_rate(pair.first), self._price_rate(pair.further)
-        widest = max(1, *(abs(self._read_times(one)) for one in pair.functionals))
+        prices = self._price_rate(pair.first_sum), self._price_rate(pair.second_sum)
+        widest = max(1, *(abs(self._read_factor(one)) for one in pair.functionals))
         best, chosen = math.inf, 0.0
         for ratio in _RATIOS:
             first = max(
                 (
-                    _find_reach(ratio * abs(self._read_times(one)) / widest, self._kept * shares.fnr[one])
-                    + _find_reach(ratio * abs(self._read_times(one)) / widest, self._kept * shares.fpr[one])
+                    _find_quantile_of_sum(ratio * abs(self._read_factor(one)) / widest, self._kept * shares.fnr[one])
+                    + _find_quantile_of_sum(ratio * abs(self._read_factor(one)) / widest, self._kept * shares.fpr[one])
                 )
                 / (self._scale_tolerance(one) + 1)
                 for one in pair.functionals
@@ -399,7 +403,7 @@ class _Rates:
             fnr=shares.fnr[functional],
             fpr=shares.fpr[functional],
             tolerance=self._near[functional],
-            beside=Beside(times=self._read_times(functional), rate=further, scale=scale),
+            beside=SecondNoise(factor=self._read_factor(functional), rate=further, scale=scale),
         )
 
     def _make_test(self, functional: int, shares: Shares, rates: Sequence[Fraction]) -> FunctionalTest:
@@ -435,7 +439,7 @@ class _Rates:
     def _scale_tolerance(self, functional: int) -> int:
         return scale_tolerance(self._near[functional], self._common.scales[functional])
 
-    def _read_times(self, functional: int) -> int:
+    def _read_factor(self, functional: int) -> int:
         return self._common.readings[functional][1][1]
 
     def _price_rate(self, place: int) -> float:
@@ -443,7 +447,7 @@ class _Rates:
         return float(max(one[place] for one in self._common.exposures)) * self._common.sensitivities[place]
 
 
-def _find_reach(ratio: float, share: float) -> float:
+def _find_quantile_of_sum(ratio: float, share: float) -> float:
     """Return the value that `X + ratio * Y` exceeds with a probability, for Laplace noises X and Y of scale one."""
     if share >= 0.5:
         return 0.0

@@ -1,6 +1,6 @@
 """The continuation of noise paths: a later question about the same values costs only the finer noise that it adds.
 
-`lay_on_paths` fits a calibrated question's tests to the rates of the paths, from public inputs alone.
+`plan_on_paths` fits a calibrated question's tests to the rates of the paths, from public inputs alone.
 `decide_on_known_values` decides the question if the known values suffice. `decide_on_refined_paths` also reveals
 missing values. A functional without a path gets new noise in the same run.
 
@@ -27,7 +27,7 @@ from mechanisms.keyhole.common_sums import decide_on_sums
 from mechanisms.keyhole.contract import compute_exact_epsilon, keep_contract, list_task_tolerances
 from mechanisms.keyhole.noisy_cells import decide_on_cell_paths, decide_on_known_cells, list_sum_tests
 from mechanisms.keyhole.one_shot import Keyhole
-from mechanisms.keyhole.progressive import Progressive, find_empty_groups, find_two_sided
+from mechanisms.keyhole.progressive import Progressive, find_empty_groups, find_two_sided_functionals
 from mechanisms.keyhole.run_looks import (
     decide_on_fresh_noise,
     decide_on_paths,
@@ -60,10 +60,10 @@ Paths: TypeAlias = tuple[NoisePath | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class NoisyParts:
-    """The parts of a question that have noise of their own: its functionals, or the sums of its readings of cells.
+    """The parts of a question that have their own noise: its functionals, or the sums that its readings use.
 
-    Each has the test that looks at it, and its sensitivity. `exposures` are those of the parts, as in `DecisionTask`.
-    With `reveals_all` every value is revealed in every key, whatever the values are.
+    `tests` has the test that looks at each part, and `sensitivities` its sensitivity. `exposures` are those of the
+    parts, as in `DecisionTask`. With `reveals_all` every value is revealed in every key, whatever the values are.
     """
 
     tests: tuple[FunctionalTest, ...]
@@ -83,7 +83,7 @@ class NoisyParts:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """A question whose tests look at the rates of stored noise paths.
+    """A question whose looks are at the rates of stored noise paths.
 
     The contract of `calibration` holds if the question and the paths' rates were fixed before the noise was seen. Its
     worst case is the loss of all values that the question reads, known or new: the analyst's own loss. `paths` has for
@@ -101,12 +101,12 @@ class Continuation:
     public_fresh_worst: float
 
 
-def lay_on_paths(calibration: Calibration, paths: Paths) -> Continuation | None:
-    """Return the question on these paths, or None if no path saves loss.
+def plan_on_paths(calibration: Calibration, paths: Paths) -> Continuation | None:
+    """Return the question with looks that continue these paths. Return None if no path saves loss.
 
-    Guarantee: the calibration's contract, verified anew. Which paths are used, and what for, depends on the contract
-    and the paths' rates alone, not on their values. No path is read up to a rate that costs more above its finest than
-    noise drawn anew.
+    Guarantee: the calibration's contract, checked again. The choice and the use of paths depend on the contract and
+    the paths' rates alone, not on their values. A path is not used if refining it to the needed rate costs more than
+    new noise.
 
     Parameters:
         calibration: made by its mechanism.
@@ -199,13 +199,12 @@ def _is_too_long(path: NoisePath, rate: Fraction) -> bool:
 
 
 def decide_on_known_values(continuation: Continuation, *, noise: Noise) -> Outcome | None:
-    """Decide every key on known values, or return None if that may leave a key open.
+    """Decide every key on known values. Return None if the known values may leave a key undecided.
 
-    Guarantee: the answer is the one `decide_on_refined_paths` gives; nothing is revealed, so the fresh losses are zero,
-    and there are no new paths. The noise only tosses the coins of values on a boundary, and none where the result is
-    None. Whether it
-    is None depends on what other questions have revealed: where analysts' balances are kept apart, only to be asked
-    where that is public, as it is for paths that one-shot questions alone have made.
+    Guarantee: the answer is the one `decide_on_refined_paths` gives; nothing is revealed, so the fresh losses are
+    zero, and there are no new paths. The noise only decides values exactly on a boundary, and is not read if the
+    result is None. The result is None or not depending on what other questions have revealed. If analysts' balances
+    are separate, call this only if that is public, as it is for paths that only one-shot questions have made.
     """
     calibration, paths = continuation.calibration, continuation.paths
     if calibration.task.common is not None:
@@ -221,17 +220,17 @@ def decide_on_refined_paths(
     reads_known_first: bool = False,
     keeps_paths: bool = True,
 ) -> Outcome:
-    """Decide every key, refining its paths if the known values do not settle it.
+    """Decide every key. Refine its paths if the known values leave it undecided.
 
-    Guarantee: all that was ever revealed of a functional on one path costs the finest level its key has reached;
-    `fresh` is what this run adds, `epsilon` what the question has read. Neither exceeds its worst case.
+    Guarantee: the loss of everything that was ever revealed of a functional on one path is that of the finest level
+    its key has reached. `fresh` is what this run adds, `epsilon` what the question has read. Neither exceeds its worst
+    case.
 
     Parameters:
         aggregates: exact values, shape (parts, keys), within +-2**62; of the same data as the paths.
-        reads_known_first: read whatever is known of any functional before refining another. Saves fresh loss in
-        questions
-            about several functionals; but then `epsilon` tells what other questions have revealed, so never where
-            analysts' own balances are kept apart.
+        reads_known_first: read all known values of every functional before refining any. This saves fresh loss in
+            questions about several functionals. But `epsilon` then reveals what other questions have read, so do not
+            use it if analysts' balances are separate.
         keeps_paths: True to return the paths with the new values. They must be stored if they are to be continued
             again.
     """
@@ -287,7 +286,7 @@ def _calibrate_on_path(
             tolerance=near,
             fnr=fnr,
             fpr=fpr,
-            is_two_sided=functional in find_two_sided(task),
+            is_two_sided=functional in find_two_sided_functionals(task),
             empty=find_empty_groups(task, functional, near),
         )
     further = sum(rate not in path.rates for rate in (*(look.rate for look in test.looks), test.rate))

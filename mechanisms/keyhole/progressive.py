@@ -29,9 +29,9 @@ class Progressive:
     """Three-zone tests under Keyhole's apportionment. Far keys stop early and cost little.
 
     Guarantee: `P(not returned | formula true) <= fnr`, `P(returned | relaxed formula false) <= fpr`, per key, for any
-    data, and likewise for the value of each predicate. Of each key's functionals exactly the looks taken are revealed:
-    the key's loss is the joint loss at the rates reached, at most `worst_case_epsilon`, zero for a functional never
-    looked at.
+    data, and likewise for the value of each predicate. Exactly the looks that were taken are revealed of each key's
+    functionals: the key's loss is the joint loss at the rates reached, at most `worst_case_epsilon`, zero for a
+    functional never looked at.
     """
 
     name = "progressive"
@@ -52,10 +52,10 @@ class Progressive:
         return meet_contract(self.name, task, self.make_kind(task))
 
     def make_kind(self, task: DecisionTask) -> OneShotKind:
-        """Return how a functional of the task is tested."""
+        """Return the kind of three-zone test that this mechanism uses for the task's functionals."""
         near = list_task_tolerances(task)
         alone = find_single_thresholds(task)
-        both = find_two_sided(task)
+        both = find_two_sided_functionals(task)
         short = _list_shortfalls(task)
 
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
@@ -96,8 +96,8 @@ class Progressive:
 def find_empty_groups(task: DecisionTask, functional: int, tolerance: int) -> EmptyGroups | None:
     """Return how far a group without rows, whose functionals are zero, is from passing a literal.
 
-    Only literals that it fails by more than the tolerance count, and the nearest is taken. Return None if there is
-    none.
+    Only literals that the group fails by more than the tolerance count, and the nearest of them is taken. Return None
+    if there is none.
     """
     return _find_nearest_empty_groups(_list_shortfalls(task).get(functional, ()), tolerance, keys=task.keys)
 
@@ -118,7 +118,7 @@ def _find_nearest_empty_groups(shortfalls: Sequence[int], tolerance: int, *, key
     return None if distance is None else EmptyGroups(distance, STRAY_GROUPS / keys)
 
 
-def find_two_sided(task: DecisionTask) -> frozenset[int]:
+def find_two_sided_functionals(task: DecisionTask) -> frozenset[int]:
     """Return the functionals that have literals in both directions, in one formula or in several."""
     directions = {(cut.functional, cut.above) for cut in task.list_literals()}
     return frozenset(f for f, _ in directions if {(f, True), (f, False)} <= directions)

@@ -22,7 +22,7 @@ from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
 from mechanisms.keyhole.key_parts import cut_keys_into_parts, decide_in_parts
 from mechanisms.keyhole.noisy_values import ChosenKeys, NoisyValues
 from mechanisms.protocol import Calibration, Epsilons, Noise, NoisePath, Outcome
-from mechanisms.three_valued import Verdicts, find_undecided, settle_formula
+from mechanisms.three_valued import Verdicts, find_undecided_keys, settle_formula
 from mechanisms.threshold.joint_loss import compute_joint_losses
 from mechanisms.threshold.one_shot import round_up_to_float
 
@@ -55,20 +55,20 @@ def decide_on_paths(
     keeps_paths: bool,
     noise: Noise,
 ) -> Outcome:
-    """Decide every key, revealing the values that are needed and not known yet.
+    """Decide every key, revealing the values that are needed and not yet known.
 
-    Guarantee: exactly the looks taken are revealed, and of what had been revealed before nothing again: per functional
-    and key the transcript of all questions on the path costs the finest level reached (docs/proofs/reuse.md). Where
-    there is no path, all of the loss is fresh, and the outcome does not say it twice.
+    Guarantee: exactly the looks taken are revealed, and values that were known before are read, not drawn again. Per
+    functional and key the transcript of all questions on the path loses that of the finest level reached
+    (docs/proofs/reuse.md). Without a path all of the loss is fresh, and `Outcome.fresh` is None.
 
     Parameters:
-        aggregates: exact values, int64, shape (functionals, keys), within +-2**62; of the very rows `paths` speak of.
+        aggregates: exact values, int64, shape (functionals, keys), within +-2**62; of the same data as `paths`.
         paths: by functional, the values revealed before. The calibration's tests look at their rates or above them.
         looks_at_everything: take every look of every key, even if it no longer matters. Then all keys lose the worst
             case.
-        reads_known_first: take every look that costs nothing before any that does. Then which values the question has
-        read,
-            and so `epsilon`, depends on what others have revealed; else on the values it reads alone.
+        reads_known_first: take every look that costs nothing before any other. Then the values that the question
+            reads, and so `epsilon`, depend on what others have revealed. Otherwise they depend on the read values
+            alone.
         keeps_paths: True to return the paths, which take memory for all looks of all keys.
 
     Raises:
@@ -92,7 +92,7 @@ def decide_on_paths(
         )
         if reads_known_first:
             run.read_known_looks()
-            run.toss_coins()
+            run.draw_ties()
         run.take_looks()
         return run.collect_results()
 
@@ -104,9 +104,9 @@ def decide_on_paths(
 def decide_without_new_noise(
     calibration: Calibration, paths: Paths, *, looks_at_everything: bool, noise: Noise
 ) -> Outcome | None:
-    """Decide every key on known values, or return None if that may leave a key open for some result of the coins.
+    """Decide every key on known values. Return None if some outcome of the random draws may leave a key undecided.
 
-    None is returned before any coin is tossed, so that a second attempt with more values favours no answer.
+    This is determined before any draw, so that a second attempt with more values favours no answer.
     """
     keys = next(path.reached.size for path in paths if path is not None)
     decided = _KeyResults.make_empty(keys, predicates=len(calibration.task.predicates), is_fresh=False)
@@ -119,13 +119,16 @@ def decide_without_new_noise(
         run.read_known_looks()
         if run.needs_values():
             return None
-        run.toss_coins()
+        run.draw_ties()
         decided.add_part(part, run.collect_results())
     return decided.make_outcome(keeps_paths=False)
 
 
 def price_unrevealed_values(path: NoisePath | None, top: Fraction, *, sensitivity: int, keys: int) -> Epsilons:
-    """Return for each key the epsilon of one functional's unrevealed values up to the rate `top`, rounded up."""
+    """Return for each key the epsilon of one functional's values up to the rate `top` that are not yet revealed.
+
+    It is rounded up.
+    """
     if path is None:
         return np.full(keys, round_up_to_float(top * sensitivity))
     before = (Fraction(0), *path.rates)
@@ -144,8 +147,8 @@ class _PartResults:
 
     passed: Booleans
     predicates: tuple[Booleans, ...]
-    lost: Epsilons
-    fresh: Epsilons
+    losses: Epsilons
+    fresh_losses: Epsilons
     paths: tuple[NoisePath | None, ...]
 
 
@@ -195,20 +198,20 @@ class _KeysRun:
         }
 
     def read_known_looks(self) -> None:
-        """Take every look that matters and costs nothing. Values exactly on a boundary wait for `toss_coins`."""
+        """Take every look that matters and costs nothing. Values exactly on a boundary wait for `draw_ties`."""
         for stage, functional, look in self._list_turns():
             concerned = self._find_keys_at_look(stage, functional, look)
-            self._take_look(functional, look, concerned & self._values[functional].is_known(look), tosses_coins=False)
+            self._take_look(functional, look, concerned & self._values[functional].is_known(look), draws_ties=False)
 
     def needs_values(self) -> bool:
-        """Return True if an unknown value could still matter for some result of `toss_coins`."""
+        """Return True if an unknown value could still matter for some result of `draw_ties`."""
         return any(
             self._find_keys_with_looks_left(stage, functional).any()
             for stage in self._stages
             for functional in stage.formulas
         )
 
-    def toss_coins(self) -> None:
+    def draw_ties(self) -> None:
         """Toss the coins of the values that `read_known_looks` found on the boundary of a last look."""
         for functional in self._order:
             values = self._values[functional]
@@ -216,13 +219,13 @@ class _KeysRun:
             open_ = [self._verdicts[cut] == 0 for cut in self._list_literals(functional)]
             looked = values.choose_keys(np.logical_or.reduce(open_) & (values.taken > last))
             if looked.size:
-                self._decide_literals(functional, last, looked, tie=self._toss_boundary_coins(functional, looked))
+                self._decide_literals(functional, last, looked, tie=self._draw_boundary_ties(functional, looked))
 
     def take_looks(self) -> None:
         """Take looks until every key's formula is settled, and the predicates of returned keys."""
         for stage, functional, look in self._list_turns():
             last = look == len(self._values[functional].test.looks)
-            self._take_look(functional, look, self._find_keys_at_look(stage, functional, look), tosses_coins=last)
+            self._take_look(functional, look, self._find_keys_at_look(stage, functional, look), draws_ties=last)
 
     def collect_results(self) -> _PartResults:
         """Return the answers and losses of the keys, which must all be settled."""
@@ -244,8 +247,10 @@ class _KeysRun:
         return _PartResults(
             passed=passed,
             predicates=tuple(passed & (value == 1) for value in values_of),
-            lost=own,
-            fresh=own if self._anew else np.minimum(compute_joint_losses(fresh, task.exposures, keys=self._keys), own),
+            losses=own,
+            fresh_losses=own
+            if self._anew
+            else np.minimum(compute_joint_losses(fresh, task.exposures, keys=self._keys), own),
             paths=tuple(paths) if self._keep_paths else (),
         )
 
@@ -288,13 +293,13 @@ class _KeysRun:
             return among
         matters = np.zeros(self._keys, dtype=np.bool_)
         for formula in stage.formulas[functional]:
-            matters |= find_undecided(formula, self._verdicts, keys=self._keys)[functional]
+            matters |= find_undecided_keys(formula, self._verdicts, keys=self._keys)[functional]
         return among & matters
 
-    def _take_look(self, functional: int, look: int, concerned: Booleans, *, tosses_coins: bool) -> None:
+    def _take_look(self, functional: int, look: int, concerned: Booleans, *, draws_ties: bool) -> None:
         looking = self._values[functional].choose_keys(concerned)
         if looking.size:
-            tie = self._toss_boundary_coins(functional, looking) if tosses_coins else None
+            tie = self._draw_boundary_ties(functional, looking) if draws_ties else None
             self._values[functional].reveal_look(look, looking, noise=self._noise)
             self._decide_literals(functional, look, looking, tie=tie)
 
@@ -314,7 +319,7 @@ class _KeysRun:
                     low = ~high
             looking.write_verdicts(self._verdicts[cut], np.subtract(high, low, dtype=np.int8))
 
-    def _toss_boundary_coins(self, functional: int, looking: ChosenKeys) -> Booleans:
+    def _draw_boundary_ties(self, functional: int, looking: ChosenKeys) -> Booleans:
         return self._noise.draw_bernoulli(probability=self._values[functional].test.tie, size=looking.size)
 
     def _list_literals(self, functional: int) -> Sequence[Cut]:
@@ -327,8 +332,8 @@ class _KeyResults:
 
     passed: Booleans
     predicates: tuple[Booleans, ...]
-    lost: Epsilons
-    fresh: Epsilons | None
+    losses: Epsilons
+    fresh_losses: Epsilons | None
     paths: list[tuple[NoisePath | None, ...]]
 
     @staticmethod
@@ -337,17 +342,17 @@ class _KeyResults:
         return _KeyResults(
             passed=np.zeros(keys, dtype=np.bool_),
             predicates=tuple(np.zeros(keys, dtype=np.bool_) for _ in range(predicates)),
-            lost=np.zeros(keys),
-            fresh=None if is_fresh else np.zeros(keys),
+            losses=np.zeros(keys),
+            fresh_losses=None if is_fresh else np.zeros(keys),
             paths=[],
         )
 
     def add_part(self, part: slice, closed: _PartResults) -> None:
         """Write the results of a part of the keys."""
         self.passed[part] = closed.passed
-        self.lost[part] = closed.lost
-        if self.fresh is not None:
-            self.fresh[part] = closed.fresh
+        self.losses[part] = closed.losses
+        if self.fresh_losses is not None:
+            self.fresh_losses[part] = closed.fresh_losses
         for all_, own in zip(self.predicates, closed.predicates, strict=True):
             all_[part] = own
         self.paths.append(closed.paths)
@@ -357,8 +362,8 @@ class _KeyResults:
         return Outcome(
             passed=self.passed,
             predicates=self.predicates,
-            epsilon=self.lost,
-            fresh=self.fresh,
+            epsilon=self.losses,
+            fresh=self.fresh_losses,
             paths=tuple(map(_join_paths, zip(*self.paths, strict=True))) if keeps_paths else (),
         )
 

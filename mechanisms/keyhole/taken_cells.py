@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula, list_literals
-from mechanisms.keyhole.cell_statistics import compute_statistics, count_reached, is_between_cells
-from mechanisms.protocol import CommonSums, Deviation, Quantile, TakenCells, Unachievable
+from mechanisms.keyhole.cell_statistics import compute_statistics, count_moving_cells, may_lie_between_cells
+from mechanisms.protocol import CommonSums, Deviation, Quantile, UsedCells, Unachievable
 
-Parts: TypeAlias = tuple[tuple[tuple[int, int], TakenCells], ...]
+Parts: TypeAlias = tuple[tuple[tuple[int, int], UsedCells], ...]
 """The sums of a reading, each with its factor, and the cells of each."""
 Weights: TypeAlias = tuple[tuple[int, int, int], ...]
 """The noises of one kind of key. Each is the place of a sum, a weight, and the number of cells with that weight."""
@@ -59,7 +59,7 @@ def read_cells(common: CommonSums, functional: int, sums: Mapping[int, Integers]
     calendars, seen = _weigh_places(parts, common.shape)
     total = np.zeros(next(iter(sums.values())).size, dtype=np.int64)
     for number, (found, (_, where)) in enumerate(zip(look_up_parts(common, functional, sums), parts, strict=True)):
-        if is_between_cells(where.statistic):
+        if may_lie_between_cells(where.statistic):
             total += found[0]  # with its factor
         else:
             total += (
@@ -145,12 +145,12 @@ def look_up_parts(common: CommonSums, functional: int, sums: Mapping[int, Intege
     return [(found.reshape(-1), there.reshape(-1)) for found, there in looked]
 
 
-def _combine_cells(values: Integers, where: TakenCells, times: int) -> tuple[Integers, Booleans]:
+def _combine_cells(values: Integers, where: UsedCells, times: int) -> tuple[Integers, Booleans]:
     """Return the sum of each key's cells, or a statistic of them, and if it has any."""
     if where.statistic is not None:
-        read = _find_statistics(values, where, times if is_between_cells(where.statistic) else 1)
-    elif where.whole:
-        read = np.broadcast_to(values.sum(axis=where.whole, keepdims=True), values.shape)
+        read = _find_statistics(values, where, times if may_lie_between_cells(where.statistic) else 1)
+    elif where.summed_axes:
+        read = np.broadcast_to(values.sum(axis=where.summed_axes, keepdims=True), values.shape)
     else:
         read = values
     if where.axis is None:
@@ -167,12 +167,12 @@ def _combine_cells(values: Integers, where: TakenCells, times: int) -> tuple[Int
     return read, np.broadcast_to(shaped, values.shape)
 
 
-def _find_statistics(values: Integers, where: TakenCells, times: int) -> Integers:
+def _find_statistics(values: Integers, where: UsedCells, times: int) -> Integers:
     """Return `times` the statistic of each key's cells, and 0 for keys that have none."""
     assert where.statistic is not None
     along = () if where.axis is None else (where.axis,)
-    own = tuple(axis for axis in range(values.ndim) if axis not in (*along, *where.whole))
-    order = (*along, *own, *where.whole)
+    own = tuple(axis for axis in range(values.ndim) if axis not in (*along, *where.summed_axes))
+    order = (*along, *own, *where.summed_axes)
     sizes = [values.shape[axis] for axis in order]
     number = math.prod(values.shape[axis] for axis in own)
     cells = values.transpose(order).reshape(sizes[0] if along else 1, number, -1)
@@ -184,11 +184,11 @@ def _find_statistics(values: Integers, where: TakenCells, times: int) -> Integer
             known[taken] = compute_statistics(read, where.statistic, times)
         if taken:
             found[place] = known[taken]
-    shaped = found.reshape([*sizes[: len(along) + len(own)], *(1 for _ in where.whole)])
+    shaped = found.reshape([*sizes[: len(along) + len(own)], *(1 for _ in where.summed_axes)])
     return np.broadcast_to(shaped.transpose(np.argsort(order)), values.shape)
 
 
-def _count_uses_of_cell(where: TakenCells, place: int) -> int:
+def _count_uses_of_cell(where: UsedCells, place: int) -> int:
     """Return how often each cell counts for a key at a place."""
     return where.most // len(where.taken[place]) if where.most and where.taken[place] else 1
 
@@ -236,7 +236,7 @@ def _zip_parts(common: CommonSums, functional: int) -> Parts:
 def _weigh_places(parts: Parts, shape: tuple[int, ...]) -> tuple[list[int], Mapping[tuple[int, ...], _Place]]:
     """Return the axes with calendars, and the readings of keys by their places on these, if they have a value."""
     calendars = sorted({where.axis for _, where in parts if where.axis is not None})
-    others = sorted({axis for _, where in parts for axis in where.whole} - set(calendars))
+    others = sorted({axis for _, where in parts for axis in where.summed_axes} - set(calendars))
     if math.prod(shape[axis] for axis in calendars) > _MOST_PLACES:
         raise Unachievable(
             "a calendar of so many values is too long for windows over it",
@@ -255,14 +255,14 @@ def _weigh_places(parts: Parts, shape: tuple[int, ...]) -> tuple[list[int], Mapp
 def _weigh_at(parts: Parts, at: Mapping[int, int], others: Sequence[int], shape: tuple[int, ...]) -> _Place:
     """Return the reading of a key at places of calendars. On each of the `others` a cell is in its own value or not."""
     lacking = [where.axis is not None and not where.taken[at[where.axis]] for _, where in parts]
-    constant = sum(where.otherwise or 0 for (_, where), one in zip(parts, lacking, strict=True) if one)
+    constant = sum(where.empty_value or 0 for (_, where), one in zip(parts, lacking, strict=True) if one)
     weighed = [
         0 if one else times * (1 if where.axis is None else _count_uses_of_cell(where, at[where.axis]))
         for ((_, times), where), one in zip(parts, lacking, strict=True)
     ]
     read = [where for factor, (_, where) in zip(weighed, parts, strict=True) if factor and where.statistic is not None]
     _check_statistics(read)
-    step = 1 if any(is_between_cells(where.statistic) for where in read) else math.gcd(*weighed) or 1
+    step = 1 if any(may_lie_between_cells(where.statistic) for where in read) else math.gcd(*weighed) or 1
     factors = tuple(one // step for one in weighed)
     if any(isinstance(where.statistic, Quantile) for where in read):
         return _Place(factors, step, constant, *_weigh_quantile(parts, factors, step, at, shape))
@@ -272,7 +272,7 @@ def _weigh_at(parts: Parts, at: Mapping[int, int], others: Sequence[int], shape:
         far = {axis for axis, one in zip(others, away, strict=True) if one}
         weights: dict[int, Integers] = {}
         for factor, ((place, _), where) in zip(factors, parts, strict=True):
-            if not factor or where.statistic is not None or not far <= set(where.whole):
+            if not factor or where.statistic is not None or not far <= set(where.summed_axes):
                 continue
             grid = weights.setdefault(place, np.zeros([shape[axis] for axis in at] or [1], dtype=np.int64))
             taken = (
@@ -295,7 +295,7 @@ def _weigh_at(parts: Parts, at: Mapping[int, int], others: Sequence[int], shape:
     return _Place(factors, step, constant, (noises,), deviations=deviations)
 
 
-def _check_statistics(read: Sequence[TakenCells]) -> None:
+def _check_statistics(read: Sequence[UsedCells]) -> None:
     """Raise `Unachievable` if a reading has several statistics."""
     if len(read) > 1:
         raise Unachievable(
@@ -304,9 +304,9 @@ def _check_statistics(read: Sequence[TakenCells]) -> None:
         )
 
 
-def _count_cells(where: TakenCells, at: Mapping[int, int], shape: tuple[int, ...]) -> int:
+def _count_cells(where: UsedCells, at: Mapping[int, int], shape: tuple[int, ...]) -> int:
     taken = 1 if where.axis is None else len(where.taken[at[where.axis]])
-    return taken * math.prod(shape[axis] for axis in where.whole)
+    return taken * math.prod(shape[axis] for axis in where.summed_axes)
 
 
 def _weigh_quantile(
@@ -317,11 +317,11 @@ def _weigh_quantile(
     The numbers of cells are those whose noise may raise the reading, and lower it.
     """
     own: dict[int, int] = {}
-    read: list[tuple[int, int, TakenCells]] = []
+    read: list[tuple[int, int, UsedCells]] = []
     for factor, ((place, _), where) in zip(factors, parts, strict=True):
         if factor and isinstance(where.statistic, Quantile):
             read.append((place, factor, where))
-        elif factor and (where.whole or where.axis is not None):
+        elif factor and (where.summed_axes or where.axis is not None):
             raise Unachievable(
                 "the largest, least or a quantile of groups is compared with other groups",
                 remedy="Compare it with the group's own counts and sums alone.",
@@ -339,12 +339,12 @@ def _weigh_quantile(
         both = Counter({(sum_, step * abs(times)): 1 for sum_, times in own.items() if times})
         both[place, step * abs(factor)] += 1
         kinds.append(tuple((sum_, times, count) for (sum_, times), count in sorted(both.items())))
-    raised, lowered = count_reached(where.statistic, cells)
+    raised, lowered = count_moving_cells(where.statistic, cells)
     return tuple(kinds), (raised, lowered) if factor > 0 else (lowered, raised)
 
 
-def _list_places_on_axis(where: TakenCells, axis: int, own: int, shape: tuple[int, ...]) -> list[int]:
-    if axis in where.whole:
+def _list_places_on_axis(where: UsedCells, axis: int, own: int, shape: tuple[int, ...]) -> list[int]:
+    if axis in where.summed_axes:
         return list(range(shape[axis]))
     return list(where.taken[own]) if where.axis == axis else [own]
 

@@ -85,16 +85,16 @@ def bound_largest_tail(kinds: Sequence[Noises], value: int) -> float:
     return found
 
 
-def find_largest_reach(kinds: Sequence[Noises], share: float) -> int:
+def find_largest_quantile(kinds: Sequence[Noises], share: float) -> int:
     """Return the least value of at least 1 that each of several sums reaches with probability `share` at most."""
     found = 0
     for noises in _sort_by_width(kinds):
         if not found or (_bound_by_moments(noises, found) > share and bound_upper_tail(noises, found) > share):
-            found = find_least_reach(noises, share)
+            found = find_upper_quantile(noises, share)
     return found
 
 
-def find_least_reach(noises: Noises, share: float) -> int:
+def find_upper_quantile(noises: Noises, share: float) -> int:
     """Return the least value of at least 1 that the sum reaches with probability `share` at most.
 
     >>> find_least_reach((WeightedNoise(times=1, count=1, rate=0.5),), 0.05)

@@ -54,7 +54,7 @@ class EstimatedFps:
 
 
 def estimate_fps(distances: Integers, *, shift: int, share: float, returned: Booleans) -> EstimatedFps:
-    """Compute equations 22 and 23 for one occurrence. They depend only on noisy values, so this costs nothing.
+    """Compute equations 22 and 23 for one occurrence. They depend only on noisy values, so they add no privacy loss.
 
     Parameters:
         distances: noisy distances, positive where the condition seems to hold, shape (keys,).
@@ -72,22 +72,21 @@ def estimate_fps(distances: Integers, *, shift: int, share: float, returned: Boo
     )
 
 
-def find_uncertain(distances: Integers, *, shift: int, returned: Booleans) -> Booleans:
-    """Return True for each key that was returned on an uncertain value, `O_p` without `O_pp`.
+def find_uncertain_keys(distances: Integers, *, shift: int, returned: Booleans) -> Booleans:
+    """Return True for each key that was returned on an uncertain value: it is in the paper's `O_p` but not in `O_pp`.
 
-    A second phase re-runs these.
+    A second phase tests these keys again.
     """
     return np.asarray((distances > -shift) & (distances <= shift) & returned, dtype=np.bool_)
 
 
 def narrow_tolerance(distances: Integers, *, shift: int, excess: int, returned: Booleans) -> int | None:
-    """Return the tolerance `2u'` for which `excess` uncertain keys lie left of `c - 2u'`, in integer units.
+    """Return the narrower tolerance `2u'` of the second phase, in integer units.
 
-    Return None if there is no positive one.
-
-    Parameters as above; `excess` at least one. The result is at least 1 and less than `shift`.
+    At this tolerance `excess` uncertain keys lie left of `c - 2u'`. Return None if no positive tolerance does it.
+    Parameters as for `find_uncertain_keys`; `excess` is at least one. The result is at least 1 and less than `shift`.
     """
-    values = np.sort(distances[find_uncertain(distances, shift=shift, returned=returned)])
+    values = np.sort(distances[find_uncertain_keys(distances, shift=shift, returned=returned)])
     if excess >= values.size or values[excess] >= 0:
         return None
     return -int(values[excess])

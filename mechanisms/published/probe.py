@@ -44,7 +44,7 @@ from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
 from mechanisms.noise.exact import LEAST_RATE
 from mechanisms.noise.gradual_release import refine_noise
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Outcome, Unachievable
-from mechanisms.published.estimate_fps import estimate_fps, find_uncertain, narrow_tolerance
+from mechanisms.published.estimate_fps import estimate_fps, find_uncertain_keys, narrow_tolerance
 from mechanisms.published.per_occurrence import (
     calibrate_occurrences,
     compute_noisy_distances,
@@ -60,8 +60,8 @@ PHASES_RESERVED = 5
 """How many times the first phase's loss is reserved where no `most_epsilon` is given."""
 
 DENIAL_NOTE = (
-    "The question may be denied after it has begun, by what its noisy values say; the loss is paid all the same, "
-    "and the rates are those of being answered wrongly."
+    "Noisy values may deny the question after it has begun. The loss is charged all the same, and the rates are "
+    "those of a wrong answer."
 )
 GRADUAL_NOTE = "The second phase refines noise that chose its threshold: missed groups are aimed at, not guaranteed."
 
@@ -69,9 +69,9 @@ GRADUAL_NOTE = "The second phase refines noise that chose its threshold: missed 
 class Probe:
     """ProBE in both phases: `probe`, `probe_naive` with equal shares, `probe_gradual` with refined noise.
 
-    Guarantee: the loss of a key is what ran for it, summed over occurrences and phases (the larger of both phases where
-    noise is refined), at most `worst_case_epsilon`. Unless denied, both rates for every key (`fnr` not where noise is
-    refined).
+    Guarantee: the loss of a key is the sum of the losses of all tests that ran for it, at most `worst_case_epsilon`.
+    With refined noise the larger of both phases counts instead of their sum. Unless denied, both rates hold for every
+    key, except `fnr` with refined noise.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Probe:
 
 
 class Denied(Exception):
-    """The denial of a question that has begun: it gets no answer."""
+    """The error that stops a question which has begun: it gets no answer, and its loss stays charged."""
 
 
 def check_most_epsilon(most_epsilon: float | None) -> None:
@@ -159,7 +159,7 @@ def check_most_epsilon(most_epsilon: float | None) -> None:
 
 
 def compute_reservation(first: Calibration, *, most_epsilon: float | None) -> float:
-    """Return the most loss of a key: the given limit, or a multiple of the first phase's loss.
+    """Return the most that a key can lose: the given limit, or a multiple of the first phase's loss.
 
     It is zero if nothing is tested.
     """
@@ -281,7 +281,7 @@ class _TwoPhaseRun:
         cut, test = node.cut, self._calibrate_narrower_test(place, tolerance)
         loss = self._compute_loss(place, test.rate)
         self._charge_loss(max(Fraction(0), loss - node.loss) if self._gradual else loss)
-        node.rerun = find_uncertain(node.distances, shift=node.shift, returned=passed)
+        node.rerun = find_uncertain_keys(node.distances, shift=node.shift, returned=passed)
         node.rerun_loss = max(loss, node.loss) if self._gradual else loss + node.loss
         keys = np.flatnonzero(node.rerun)
         drawn = self._redraw_noise(node, keys, test.rate)

@@ -26,7 +26,7 @@ from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_upper_
 from mechanisms.noise.gradual_release import refine_noise
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Look, Noise, Outcome
 from mechanisms.published.tslm import compute_shift_loss, refuse_zero_tolerance
-from mechanisms.three_valued import Verdicts, find_undecided, settle_formula
+from mechanisms.three_valued import Verdicts, find_undecided_keys, settle_formula
 from mechanisms.threshold.joint_loss import compute_joint_losses
 from mechanisms.threshold.one_shot import compute_acceptance, compute_rejection, round_up_to_float
 
@@ -63,13 +63,13 @@ def meet_contract_in_looks(
     bound_missed_rate: ErrorRate = bound_false_reject,
     bound_wrong_rate: ErrorRate = bound_false_accept,
 ) -> Calibration:
-    """Calibrate with TSLM's shares of functionals, each cut into equal parts for its looks.
+    """Calibrate with TSLM's shares of functionals. Each share is divided into equal parts for the functional's looks.
 
-    Guarantee: the union bound over looks and the formula's constraints; both rates hold for every key.
+    Guarantee: by the union bound over looks and the formula's constraints, both rates hold for every key.
 
     Parameters:
         parts: the number of looks of a functional, the last one included.
-        calibrate: the test of a functional, its tolerance and its share (the smaller of the two rates).
+        calibrate: returns the test for a functional, its tolerance and its share (the smaller of the two rates).
         bound_missed_rate, bound_wrong_rate: bounds on a literal's two error rates at a distance, convex beyond the
             critical ones.
 
@@ -100,7 +100,7 @@ def meet_contract_in_looks(
 
 
 class Progress:
-    """The values and decisions of the looks so far about one functional, for all keys."""
+    """The values and decisions of one functional's looks so far, for all keys."""
 
     def __init__(self, formula: Formula, functional: int, aggregates: Integers, sensitivity: int) -> None:
         keys = aggregates.shape[1]
@@ -118,7 +118,7 @@ class Progress:
         return np.asarray(self.verdicts[cut] == 0, dtype=np.bool_)
 
     def take_look(self, look: Look, keys: Integers, *, noise: Noise) -> None:
-        """Reveal the keys' values at the look's rate, and decide the literals that it decides.
+        """Reveal the keys' values at the look's rate, and decide the literals that this look decides.
 
         The keys have taken every look before, so their noise has the rate of the current level.
         """
@@ -141,7 +141,7 @@ class Progress:
 
 
 class NextLook(Protocol):
-    """The rule of one functional: its next look, or None when it has had its last."""
+    """The rule that chooses one functional's next look. It returns None after the last look."""
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
         """Return the next look, or None. `keys` are the keys that would take it, at least one."""
@@ -149,7 +149,7 @@ class NextLook(Protocol):
 
 @dataclass(slots=True)
 class PlannedLooks:
-    """The rule of a schedule fixed beforehand."""
+    """The rule of a schedule whose looks are all fixed beforehand."""
 
     looks: tuple[Look, ...]
     looks_taken: int = 0
@@ -185,7 +185,7 @@ def decide_look_by_look(
     while looked:
         looked = False
         for functional in used:
-            concerned = np.flatnonzero(find_undecided(task.formula, verdicts, keys=keys)[functional])
+            concerned = np.flatnonzero(find_undecided_keys(task.formula, verdicts, keys=keys)[functional])
             look = rules[functional](progress[functional], concerned) if concerned.size else None
             if look is not None:
                 looked = True

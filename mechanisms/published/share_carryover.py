@@ -42,9 +42,9 @@ _MARGIN = 1e-9  # relative: more than rounding loses on the way
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """One look from the adversary's view.
+    """The noise values with which one look decides wrongly, and those with which it decides rightly.
 
-    Noise up to `wrong_up_to` decides wrongly, noise from `right_from` on rightly.
+    Noise of at most `wrong_up_to` leads to a wrong decision, noise of at least `right_from` to a right one.
     """
 
     wrong_up_to: int
@@ -59,12 +59,12 @@ class ZonesOf(Protocol):
 
 
 def find_zones_of_misses(look: Look, *, is_last: bool) -> Zones:
-    """Return a look's zones for misses, which are rejections at distance one."""
+    """Return the zones of a look for misses. A miss is the rejection of a literal that holds by distance one."""
     return Zones(wrong_up_to=look.rejecting - 1, right_from=look.rejecting if is_last else look.accepting - 1)
 
 
 def make_zones_of_returns(tolerance: int) -> ZonesOf:
-    """Return the function that finds a look's zones for wrong returns, in mirrored noise.
+    """Return the function that finds a look's zones for wrong returns, with the sign of the noise reversed.
 
     A wrong return is an acceptance at minus the tolerance.
     """
@@ -110,10 +110,12 @@ def bound_any_rule(
         for following in _list_choices(node, nodes, last):
             zone = zones(following, max(1, following[0] - node[0]))
             conditional = RefinedNoise(coarse=float(rate(node)), fine=float(rate(following)), value=start)
-            chance = conditional.compute_at_most(np.array([zone.wrong_up_to]))[:, 0]
+            chance = conditional.compute_cumulative_probability(np.array([zone.wrong_up_to]))[:, 0]
             if following != last:
                 within = np.clip(edges[following], zone.wrong_up_to + 1, zone.right_from)
-                chance = chance + np.diff(conditional.compute_at_most(within - 1), axis=1) @ later[following]
+                chance = (
+                    chance + np.diff(conditional.compute_cumulative_probability(within - 1), axis=1) @ later[following]
+                )
             np.maximum(best, chance, out=best)
         later[node] = best
     return min(1.0, _sum_from_start(nodes[0], float(levels[0]), zones, edges, later) * (1.0 + _MARGIN))
@@ -158,7 +160,7 @@ class RefinedNoise:
     fine: float
     value: Values
 
-    def compute_at_most(self, bound: Values) -> Values:
+    def compute_cumulative_probability(self, bound: Values) -> Values:
         """Return `P(V2 <= bound | V1 = value)`, of shape (values, bounds)."""
         bound = bound.astype(np.float64)
         result = np.empty((self.value.size, bound.size))
@@ -168,7 +170,10 @@ class RefinedNoise:
         return result
 
     def _compute_at_most(self, value: Values, bound: Values) -> Values:
-        """Return `compute_at_most` for `value >= 0`: left, middle and right part of the mixture, and its atom."""
+        """Return `compute_cumulative_probability` for `value >= 0`.
+
+        The mixture has a left, a middle and a right part, and an atom.
+        """
         together, ratio = self.coarse + self.fine, self.fine - self.coarse
         risen = np.exp(-ratio * (value + 1.0))
         atom = risen * math.expm1(-2.0 * self.coarse) / math.expm1(-2.0 * self.fine)

@@ -55,8 +55,8 @@ class SparseVector:
     """The published sparse vector: one public threshold, and no answer after the limit is reached.
 
     Guarantee: false positives as in the contract, for every key. A key for which the formula holds is tested and
-    rejected with probability `task.fnr` at most; but a key that comes, in the order of the key domain, after the limit
-    is not tested, so there is no bound on false negatives (`Calibration.fnr` is None). The loss of the whole question
+    rejected with probability `task.fnr` at most. But keys that come after the limit, in the order of the key domain,
+    are not tested, so there is no bound on false negatives (`Calibration.fnr` is None). The loss of the whole question
     is `worst_case_epsilon`, whichever keys one unit changes, and every key is charged all of it.
 
     Parameters:
@@ -72,7 +72,7 @@ class SparseVector:
         self._most_positives = _check_limit(most_positives)
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Calibrate the thesis's split of the loss, half of it for the threshold, to keep the contract.
+        """Calibrate the thesis's split of the loss, with half of it for the threshold, so that the contract holds.
 
         Raise `Unachievable` if that fails, without a limit, or for several literals.
         """
@@ -86,7 +86,7 @@ class SparseVector:
         return _calibrate_with_limit(self.name, task, most_positives=self._most_positives)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide keys in order, until as many as the limit have passed.
+        """Decide keys in order, until the limit of passing keys is reached.
 
         The loss is that of the whole question, the same for every key.
         """
@@ -108,14 +108,14 @@ class GeneralisedSparseVector:
         self._most_positives = _check_limit(most_positives)
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Calibrate as `SparseVector`, for the largest weighted sensitivity and the least weighted tolerance.
+        """Calibrate as `SparseVector` does, for the largest weighted sensitivity and the least weighted tolerance.
 
-        Raise `Unachievable` as it does.
+        Raise `Unachievable` if that is impossible.
         """
         return _calibrate_with_limit(self.name, task, most_positives=self._most_positives)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide keys in order, until as many as the limit have passed.
+        """Decide keys in order, until the limit of passing keys is reached.
 
         The loss is that of the whole question, the same for every key.
         """
@@ -163,7 +163,7 @@ def _calibrate_with_limit(mechanism: str, task: DecisionTask, *, most_positives:
     notes = (
         f"At most {groups} returned, in the order of the key domain; groups after that are not tested.",
         "Every group is charged the whole sparse vector, its noisy threshold and all its positives; "
-        "a privacy unit pays it once, in however many groups it is.",
+        "a privacy unit is charged once, even if it is in many groups.",
     )
     exact = derive_constraints(task.formula)
     always = exact is not None and not exact.fpr
@@ -230,15 +230,15 @@ def run_sparse_vector(
 
 
 def compute_whole_loss(*, query_rate: Fraction, most_positives: int, sensitivity: int) -> Fraction:
-    """Return the loss of all answers together under the thesis's split, in which the threshold has half."""
+    """Return the loss of all answers together under the thesis's split, in which half is for the threshold."""
     return 4 * most_positives * query_rate * sensitivity
 
 
 def choose_weights(task: DecisionTask) -> tuple[int, ...]:
-    """Return whole-number weights that bring the formula's functionals to nearly one sensitivity, each at least 1.
+    """Return whole-number weights, each at least 1, with which the functionals have nearly the same sensitivity.
 
-    With weights `w` a distance moves by `max w D` at most, and is `min w` at least where the formula holds, `-min w
-    tolerance` at most where the relaxed one fails. No weighted tolerance passes the farthest distance.
+    With weights `w` a distance changes by `max w D` at most. It is at least `min w` if the formula holds, and at most
+    `-min w tolerance` if the relaxed formula fails. No weighted tolerance exceeds the farthest distance.
     """
     widest: dict[int, int] = {}
     for cut in list_literals(task.formula):
@@ -253,11 +253,11 @@ def choose_weights(task: DecisionTask) -> tuple[int, ...]:
 
 
 def compute_signed_distance(formula: Formula, aggregates: Integers, *, weights: Sequence[int] = ()) -> Integers:
-    """Return each key's distance inside the formula: the least over AND, the greatest over OR. It holds from 1 on.
+    """Return each key's signed distance: the least over AND, the greatest over OR. The formula holds from 1 on.
 
     Parameters:
         weights: the weight of a step of each functional, at least 1, or 1 if none are given. A literal's distance is
-            cut to +-2**61.
+            limited to +-2**61.
     """
     keys = aggregates.shape[1]
     if isinstance(formula, Cut):
@@ -279,8 +279,8 @@ def compute_difference_tail(distance: int, *, threshold_rate: float, query_rate:
 
     The threshold's rate is the larger one.
 
-    Guarantee: to a relative 1e-12. With `a`, `b` the exponentials of minus the rates: conditional on `R = j` the tail
-    is `a**(distance + j) / (1 + a)` or its complement, and each of three ranges of `j` sums geometrically.
+    Guarantee: to a relative 1e-12. Let `a`, `b` be the exponentials of minus the rates. Given `R = j`, the tail is
+    `a**(distance + j) / (1 + a)` or its complement, and each of three ranges of `j` has a geometric sum.
     """
     if distance < 1:
         return 1.0 - compute_difference_tail(1 - distance, threshold_rate=threshold_rate, query_rate=query_rate)

@@ -30,18 +30,18 @@ from mechanisms.publishing.uniform_perturbation import perturb_uniformly
 class SampledTable:
     """The published table.
 
-    `counts` is by group and published value. `is_thinned` is True for thinned groups, and not published.
+    `published_counts` is by group and published value. `is_thinned` is True for thinned groups, and not published.
     """
 
-    counts: Integers
+    published_counts: Integers
     is_thinned: Booleans
 
 
 def sample_and_perturb(counts: Integers, criterion: Criterion, *, noise: Noise) -> SampledTable:
-    """Publish a table: return records by group and published value, from records by group and value.
+    """Publish a table: from records by group and value, return records by group and published value.
 
-    Guarantee: none for presence; for a group's shares only what `criterion` says. Proof:
-    docs/proofs/published_tables.md.
+    Guarantee: none for presence; for a group's shares only what `criterion` says.
+    Proof: docs/proofs/published_tables.md.
 
     Parameters:
         counts: int64 of shape (groups, values).

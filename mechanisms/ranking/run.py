@@ -69,7 +69,7 @@ def rank_keys(
     rates = calibration.revealed_rates
     values = _NoisyValues(aggregates, rates, noise=noise)
     if partition is None or task.partitions == 1:
-        ranked = place_keys(calibration, members, values.reveal_level)
+        ranked = rank_by_levels(calibration, members, values.reveal_level)
         places = np.arange(1, ranked.size + 1)
     else:
         ranked, places = _place_in_partitions(calibration, members, partition, values.reveal_level)
@@ -82,7 +82,7 @@ def rank_keys(
     )
 
 
-def place_keys(
+def rank_by_levels(
     calibration: RankingCalibration, members: Integers, reveal: Callable[[int, Integers], Integers]
 ) -> Integers:
     """Return the first keys in their order, from revealed values alone.
@@ -115,7 +115,7 @@ def _place_in_partitions(
     within = partition[members]
     if calibration.looks:
         split = [members[within == number] for number in np.unique(within)]
-        ranked = np.concatenate([place_keys(calibration, one, reveal) for one in split] or [members])
+        ranked = np.concatenate([rank_by_levels(calibration, one, reveal) for one in split] or [members])
         return ranked, number_within_partition(partition[ranked])
     noisy = np.zeros(members.size, dtype=np.int64)
     is_open = np.bincount(within, minlength=calibration.task.partitions)[within] > 1

@@ -27,38 +27,42 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TradeOff:
-    """All best tests for presence: the possible total losses with their probabilities.
+    """The trade-off of the best tests for presence: the possible total losses with their probabilities.
 
-    Guarantee: no test on the answers of the list has a greater true-positive rate at a false-positive rate. Proof:
-    docs/proofs/advantage.md.
+    Guarantee: no test on the answers of the list has a greater true-positive rate at the same false-positive rate.
+    Proof: docs/proofs/advantage.md.
 
-    `losses` fall. `present` are their probabilities with the unit and `absent` without it. Both sum to one.
+    `losses` fall. `present_probabilities` are their probabilities with the unit and `absent_probabilities` without it.
+    Both sum to one.
     """
 
     losses: Floats = field(repr=False)
-    present: Floats = field(repr=False)
-    absent: Floats = field(repr=False)
+    present_probabilities: Floats = field(repr=False)
+    absent_probabilities: Floats = field(repr=False)
 
     @property
     def greatest_loss(self) -> float:
-        """The greatest loss, the sum of the list."""
+        """The greatest total loss, which is the sum of the losses in the list."""
         return float(self.losses[0])
 
     @property
     def largest_advantage(self) -> float:
         """The largest TPR - FPR of any test."""
-        return float(np.sum(np.maximum(self.present - self.absent, 0.0)))
+        return float(np.sum(np.maximum(self.present_probabilities - self.absent_probabilities, 0.0)))
 
     def find_true_positive_rate(self, *, false_positive_rate: float) -> float:
-        """Return the greatest true-positive rate at this false-positive rate, by Neyman and Pearson."""
+        """Return the greatest true-positive rate at this false-positive rate, by the lemma of Neyman and Pearson."""
         if not 0.0 <= false_positive_rate <= 1.0:
             raise ValueError("a probability is between 0 and 1")
-        places = np.concatenate(([0.0], np.cumsum(self.absent)))
-        heights = np.concatenate(([0.0], np.cumsum(self.present)))
+        places = np.concatenate(([0.0], np.cumsum(self.absent_probabilities)))
+        heights = np.concatenate(([0.0], np.cumsum(self.present_probabilities)))
         return min(1.0, float(np.interp(false_positive_rate, places, heights)))
 
     def bound_guess(self, *, candidates: int) -> float:
-        """Return `mechanisms.risk.advantage.bound_guess` for this list alone: the trade-off at one in `candidates`."""
+        """Return the bound of `mechanisms.risk.advantage.bound_guess` for this list alone.
+
+        It is the true-positive rate at a false-positive rate of one in `candidates`.
+        """
         if candidates < 2:
             raise ValueError("a guess is among two candidates or more")
         return self.find_true_positive_rate(false_positive_rate=1.0 / candidates)
@@ -67,8 +71,9 @@ class TradeOff:
 def compose_fixed_losses(epsilons: Sequence[float]) -> TradeOff:
     """Return the trade-off of a list of losses, each that of a question fixed in advance.
 
-    Guarantee: exact for randomised responses of these losses, which every question of such a loss is a function of;
-    where many losses differ they are rounded up first, so that nothing is understated. Proof: docs/proofs/advantage.md.
+    Guarantee: exact for randomised responses of these losses. The answer of every question with such a loss is a
+    function of one. If many losses differ, they are rounded up first, so that the result is no less than the truth.
+    Proof: docs/proofs/advantage.md.
 
     Parameters:
         epsilons: finite, >= 0, at least one; a question's loss of one unit's presence.
@@ -141,4 +146,4 @@ def _make_trade_off(losses: Floats, present: Floats) -> TradeOff:
     present = present[::-1] / present.sum()
     falling = losses[::-1]
     absent = present * np.exp(-falling)
-    return TradeOff(losses=falling, present=present, absent=absent / absent.sum())
+    return TradeOff(losses=falling, present_probabilities=present, absent_probabilities=absent / absent.sum())

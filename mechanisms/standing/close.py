@@ -21,9 +21,9 @@ _LOSS = np.dtype("<f8")
 class StandingDecision:
     """A mechanism's calibration as a `Standing` with one look.
 
-    Guarantee: at the close the contract of the calibration, and its loss; `compute_spent_losses` is what each key's
-    decision cost, ex post (docs/proofs/standing.md). Noise is drawn at the look: before it is committed nothing of it
-    may be shown.
+    Guarantee: at the close, the contract and the loss of the calibration hold. `compute_spent_losses` is the ex-post
+    loss of each key's decision (docs/proofs/standing.md). Noise is drawn at the look, so nothing may be shown before
+    the look is committed.
     """
 
     mechanism: Mechanism
@@ -32,17 +32,17 @@ class StandingDecision:
 
     @property
     def worst_case_epsilon(self) -> float:
-        """Return `Standing.worst_case_epsilon`."""
+        """The loss bound of one key and window: the calibration's worst case."""
         return self.calibration.worst_case_epsilon
 
     @property
     def fnr(self) -> float | None:
-        """Return `Standing.fnr`, at the close."""
+        """A bound on the probability that a key is missing at the close, or None if the mechanism has none."""
         return self.calibration.fnr
 
     @property
     def fpr(self) -> float | None:
-        """Return `Standing.fpr`."""
+        """A bound on the probability that a key is in the answer wrongly, or None if the mechanism has none."""
         return self.calibration.fpr
 
     def draw_state(self, *, keys: int, noise: Noise) -> bytes:
@@ -51,7 +51,7 @@ class StandingDecision:
         return self._write(_CloseState(has_looked=False, passed=np.zeros(keys, dtype=np.bool_), loss=np.zeros(keys)))
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Take the only look as `Standing.take_look`."""
+        """Decide all keys at the only look, and return the new state with the answer."""
         before = self._read(state)
         if values.shape != (len(self.calibration.task.sensitivities), before.passed.size):
             raise ValueError("a look has a value of each functional for each key")
@@ -62,7 +62,7 @@ class StandingDecision:
         return LookResult(state=self._write(after), alerted=outcome.passed)
 
     def compute_spent_losses(self, state: bytes) -> Epsilons:
-        """Return `Standing.compute_spent_losses`: zero before the look."""
+        """Return each key's loss so far: zero before the look, then the ex-post loss of its decision."""
         return self._read(state).loss
 
     def _write(self, closed: "_CloseState") -> bytes:
@@ -72,8 +72,8 @@ class StandingDecision:
 
     def _read(self, state: bytes) -> "_CloseState":
         reader = unseal_state(state, digest=self.digest)
-        keys, made = reader.take_number(), reader.take_number()
-        passed = reader.take_array(keys, _PASSED).astype(np.bool_)
+        keys, made = reader.read_number(), reader.read_number()
+        passed = reader.read_array(keys, _PASSED).astype(np.bool_)
         loss = np.frombuffer(reader.read_bytes(keys * _LOSS.itemsize), dtype=_LOSS).astype(np.float64)
         reader.check_end()
         return _CloseState(has_looked=made > 0, passed=passed, loss=loss)
@@ -92,11 +92,11 @@ def decide_at_close(mechanism: Mechanism, task: DecisionTask) -> StandingDecisio
     """Calibrate a standing question that is decided once, when its window closes.
 
     Parameters:
-        task: the window's values at its last look; `keys` is how many are decided at once.
+        task: the window's values at its last look. Its `keys` is the number of keys that are decided together.
 
     Raises:
-        Unachievable: as the mechanism; one whose loss is that of all keys together, or that may stop without an answer;
-            predicates, for which a standing question has no place.
+        Unachievable: as the mechanism raises it. Also for a mechanism whose loss covers all keys together, or that may
+            stop without an answer, and for predicates, which a standing question cannot have.
 
     >>> from mechanisms.formula import Cut
     >>> from mechanisms.keyhole.progressive import Progressive
@@ -109,5 +109,8 @@ def decide_at_close(mechanism: Mechanism, task: DecisionTask) -> StandingDecisio
         raise Unachievable("a standing question decides one formula")
     calibration = mechanism.calibrate(task)
     if calibration.whole_question or calibration.deniable:
-        raise Unachievable("when a window closes every key is decided by itself, and none is left without an answer")
+        raise Unachievable(
+            "a monitor decides each key by itself when a window closes; this mechanism decides all together, or may "
+            "decide none"
+        )
     return StandingDecision(mechanism=mechanism, calibration=calibration, digest=compute_digest(calibration))

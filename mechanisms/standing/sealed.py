@@ -54,7 +54,7 @@ def unseal_state(state: bytes, *, digest: bytes) -> "StateReader":
 
 
 def write_number(number: int) -> bytes:
-    """Encode a small whole number as bytes that `StateReader.take_number` reads."""
+    """Encode a small whole number as bytes. `StateReader.read_number` reads them."""
     return number.to_bytes(_NUMBER_BYTES, "little")
 
 
@@ -72,15 +72,15 @@ class StateReader:
             raise ValueError("the states of a window are cut off")
         return self.body[begin : self.position]
 
-    def take_number(self) -> int:
+    def read_number(self) -> int:
         """Read a number that `write_number` encoded."""
         return int.from_bytes(self.read_bytes(_NUMBER_BYTES), "little")
 
-    def take_array(self, size: int, kind: np.dtype[np.generic]) -> Integers:
+    def read_array(self, size: int, kind: np.dtype[np.generic]) -> Integers:
         """Read `size` whole numbers of a numpy type."""
         return np.frombuffer(self.read_bytes(size * kind.itemsize), dtype=kind).astype(np.int64)
 
-    def take_integers(self, size: int, width: int) -> list[int]:
+    def read_integers(self, size: int, width: int) -> list[int]:
         """Read `size` whole numbers of `width` bytes each."""
         body = bytes(self.read_bytes(size * width))
         return [

@@ -39,7 +39,7 @@ def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float
 
     def meets_rates(rate: Fraction) -> bool:
         tails = find_tails(shape, rate)
-        return tails.find_least_reach(fnr) + tails.find_least_reach(fpr) <= tolerance + 2
+        return tails.find_upper_quantile(fnr) + tails.find_upper_quantile(fpr) <= tolerance + 2
 
     scale = add_quantiles(fnr=fnr, fpr=fpr, fine=shape.window_looks) / (tolerance + 1)
     low, high = Fraction(0), Fraction(max(1e-6, scale)).limit_denominator(1 << _RATE_BITS)
@@ -55,7 +55,7 @@ def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float
             low = middle
         else:
             high = middle
-    shift = find_tails(shape, high).find_least_reach(fnr) - 1
+    shift = find_tails(shape, high).find_upper_quantile(fnr) - 1
     return FunctionalTest(
         epsilon=float(high * sensitivity),
         rate=high,
@@ -72,9 +72,9 @@ class SlidingNoise:
     """A calibrated question about sliding windows. It is a `Standing` whose state lasts for `looks` looks.
 
     Guarantee: at each look, a key for which the formula is true is missing with probability `fnr` at most. A key for
-    which the relaxed formula is false is in the answer with probability `fpr` at most. One event loses
-    `worst_case_epsilon` over all looks of a state, whatever they show (docs/proofs/standing.md). Each new state loses
-    that once more.
+    which the relaxed formula is false is in the answer with probability `fpr` at most. Through all looks of a state,
+    one event loses `worst_case_epsilon` at most, whatever they show (docs/proofs/standing.md). Each new state adds that
+    loss again.
     """
 
     calibration: Calibration
@@ -84,29 +84,29 @@ class SlidingNoise:
 
     @property
     def worst_case_epsilon(self) -> float:
-        """`Standing.worst_case_epsilon`, for one event."""
+        """The loss bound of one event, through all windows that see it."""
         return self.calibration.worst_case_epsilon
 
     @property
     def fnr(self) -> float | None:
-        """Return `Standing.fnr`."""
+        """A bound on the probability that a key is missing at a look, as in `Standing.fnr`."""
         return self.calibration.fnr
 
     @property
     def fpr(self) -> float | None:
-        """`Standing.fpr`, for each look by itself."""
+        """The false-positive rate as in `Standing.fpr`. It holds at each look by itself."""
         return self.calibration.fpr
 
     def draw_state(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw_state`: the noise of the first look's window."""
+        """Draw the noise of the first look's window, and return the state as bytes."""
         return self._write(
             self._extend_noise(_DrawnNoise(0, 0, 0, self._make_empty(keys), self._make_empty(keys)), 1, noise)
         )
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Take a look as `Standing.take_look`.
+        """Return the state after one look, and the keys in the answer at this look.
 
-        The result's `alerted` are the keys in the answer at this look. They may leave it at the next.
+        They may be absent at the next look.
         """
         before = self._read(state)
         keys = before.ticks.shape[2]
@@ -127,7 +127,7 @@ class SlidingNoise:
         return LookResult(state=self._write(replace(drawn, last_look=look)), alerted=held)
 
     def compute_spent_losses(self, state: bytes) -> Epsilons:
-        """Return `Standing.compute_spent_losses`: all of the loss from the first look on."""
+        """Return each key's loss so far: zero before the first look, then the whole worst case."""
         drawn = self._read(state)
         return np.full(drawn.ticks.shape[2], self.worst_case_epsilon if drawn.last_look else 0.0)
 
@@ -178,11 +178,11 @@ class SlidingNoise:
 
     def _read(self, state: bytes) -> "_DrawnNoise":
         reader = unseal_state(state, digest=self.digest)
-        keys, last_look = reader.take_number(), reader.take_number()
+        keys, last_look = reader.read_number(), reader.read_number()
         first_tick, end_tick, first_block, end_block = self._find_span(max(1, last_look))
         functionals, found = len(self.calibration.tests), []
         for size in (end_tick - first_tick, end_block - first_block):
-            flat = reader.take_array(functionals * size * keys, STORED)
+            flat = reader.read_array(functionals * size * keys, STORED)
             found.append(flat.reshape(functionals, size, keys))
         reader.check_end()
         return _DrawnNoise(last_look, first_tick, first_block, *found)

@@ -68,12 +68,12 @@ class PegasusSums:
 
     @property
     def epsilon(self) -> Fraction:
-        """Return `StreamMechanism.epsilon`."""
+        """The loss of one event, as in `StreamMechanism.epsilon`."""
         return self.pegasus.epsilon
 
     @property
     def sensitivity(self) -> int:
-        """Return `StreamMechanism.sensitivity`."""
+        """The largest change of one tick's count by one event, as in `StreamMechanism.sensitivity`."""
         return self.pegasus.sensitivity
 
     def start(self) -> PegasusSumState:
@@ -135,7 +135,10 @@ class StandingStream:
         return self._write(_WindowState(last_look=0, alerted_at=nothing, watched=tuple(begun)))
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Take a look as `Standing.take_look`. All ticks since the last look count as one tick."""
+        """Return the state of a window before its first look. Noise is drawn later, at each look.
+
+        All ticks since the last look count as one tick.
+        """
         before = self._read(state)
         if values.shape != (len(self.task.sensitivities), before.alerted_at.size):
             raise ValueError("a look has a value of each functional for each key")
@@ -164,7 +167,7 @@ class StandingStream:
         return LookResult(state=self._write(stage), alerted=alerted_at > 0)
 
     def compute_spent_losses(self, state: bytes) -> Epsilons:
-        """Return `Standing.compute_spent_losses`: all of the loss from the first look on."""
+        """Return the state after one look, and the keys in the answer. All ticks since the last look count as one."""
         stage = self._read(state)
         return np.full(stage.alerted_at.size, self.worst_case_epsilon if stage.last_look else 0.0)
 
@@ -181,8 +184,8 @@ class StandingStream:
 
     def _read(self, state: bytes) -> "_WindowState":
         reader = unseal_state(state, digest=self.digest)
-        keys, last_look = reader.take_number(), reader.take_number()
-        alerted_at = reader.take_array(keys, _SHORT)
+        keys, last_look = reader.read_number(), reader.read_number()
+        alerted_at = reader.read_array(keys, _SHORT)
         watched = tuple(_read_watched_functional(reader, keys, type(stream.start())) for stream in self.streams)
         reader.check_end()
         if last_look > self.task.looks or alerted_at.max(initial=0) > last_look:
@@ -191,7 +194,7 @@ class StandingStream:
 
 
 def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> StandingStream:
-    """Return a standing question watched by a published stream, one for each functional that the formula mentions.
+    """Calibrate a standing question that is watched by a published stream for each functional of the formula.
 
     Parameters:
         task: every literal is `S > cut`. Its tolerances lower the thresholds, and its error rates are not used.
@@ -199,8 +202,8 @@ def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> Stan
         epsilon: the loss of one event by a stream. `zeros` loses nothing.
 
     Raises:
-        Unachievable: a literal is not `S > cut`; the mechanism is for a hierarchy, which a standing question has not;
-            or the noise is outside the range of exact sampling.
+        Unachievable: a literal is not `S > cut`; the mechanism needs a hierarchy, which a standing question does not
+            have; or the noise is outside the range of exact sampling.
         ValueError: no stream has this name.
 
     >>> from mechanisms.formula import Cut
@@ -264,9 +267,9 @@ class _WindowState:
 
 
 def _read_watched_functional(reader: StateReader, keys: int, kind: type[Any]) -> _WatchedFunctional:
-    values, estimates = reader.take_array(keys, _LONG), reader.take_array(keys, _LONG)
-    lengths = reader.take_array(keys, _SHORT).tolist()
-    numbers = reader.take_array(sum(lengths), _LONG).tolist()
+    values, estimates = reader.read_array(keys, _LONG), reader.read_array(keys, _LONG)
+    lengths = reader.read_array(keys, _SHORT).tolist()
+    numbers = reader.read_array(sum(lengths), _LONG).tolist()
     ends = list(accumulate(lengths))
     states = tuple(from_integers(kind, numbers[end - size : end]) for end, size in zip(ends, lengths, strict=True))
     return _WatchedFunctional(values, tuple(Fraction(one, _GRAIN) for one in estimates.tolist()), states)

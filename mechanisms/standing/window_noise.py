@@ -31,11 +31,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NoiseShape:
-    """The parts of which the noise of a window of `window_looks` looks is a sum.
+    """The parts whose sum is the noise of a window of `window_looks` looks.
 
     If `block_ticks` is 1 they are single ticks. Otherwise they are blocks of `block_ticks` ticks, and single ticks at
-    the ends. `loss_share_of_ticks` is the ticks' part of the loss. `term_counts` are the possible numbers of ticks and
-    of blocks in a sum.
+    the ends. `loss_share_of_ticks` is the ticks' fraction of the loss. `term_counts` are the possible numbers of ticks
+    and of blocks in a sum.
     """
 
     window_looks: int
@@ -54,9 +54,9 @@ class Edges:
 
 
 def find_edges(shape: NoiseShape, tick: int) -> Edges:
-    """Return the edges of the window that ends with a tick. Ticks are numbered from 0.
+    """Return the blocks and the single ticks that make up the window which ends with a tick.
 
-    Negative ticks are those before the first look.
+    Ticks are numbered from 0. Negative ticks are those before the first look.
 
     >>> shape = NoiseShape(window_looks=7, block_ticks=3, loss_share_of_ticks=Fraction(1, 2), term_counts=((2, 3),))
     >>> find_edges(shape, 10)
@@ -72,7 +72,7 @@ def find_edges(shape: NoiseShape, tick: int) -> Edges:
 
 @lru_cache(maxsize=64)
 def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
-    """Return the shape of the least price for windows of `window` looks.
+    """Return the shape of noise with the least price, for windows of `window` looks.
 
     >>> [shape_window(window, fnr=0.05, fpr=0.1).block_ticks for window in (24, 168)]
     [1, 16]
@@ -113,9 +113,9 @@ def _covers_edges(other: tuple[int, int], own: tuple[int, int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """The probabilities that a window's noise is large, over all ends of a window within a block.
+    """The probabilities that a window's noise is large, over all positions of a window's end within a block.
 
-    In the computed law each draw is rounded to the nearest multiple of `step`, an odd number, so that wide noise has
+    Each draw is rounded to the nearest multiple of `step`, an odd number, so that the distribution of wide noise has
     few points. `rounding_error` bounds the error of the sum by this rounding. `upper_bounds[y]` is an upper bound, and
     `lower_bounds[y]` a lower bound, of the probability that the rounded sum is `y` steps or more.
     """
@@ -137,7 +137,7 @@ class Tails:
             else min(1.0, float(self.upper_bounds[min(place, self.upper_bounds.size - 1)]) * (1.0 + _SLACK))
         )
 
-    def find_least_reach(self, chance: float) -> int:
+    def find_upper_quantile(self, chance: float) -> int:
         """Return the least distance, 1 or more, that the noise reaches with probability `chance` at most."""
         enough = np.flatnonzero(self.upper_bounds[1:] * (1.0 + _SLACK) <= chance)
         if not enough.size:
@@ -147,12 +147,13 @@ class Tails:
 
 @lru_cache(maxsize=64)
 def find_tails(shape: NoiseShape, rate: Fraction) -> Tails:
-    """Return the law of the noise of a window.
+    """Return the distribution of the noise of a window.
 
-    Noise is symmetric with one peak, so a sum of more terms reaches further. Sums that others dominate are left out.
+    Noise is symmetric with one peak, so a sum of more terms has larger tails. Sums with smaller tails than others are
+    left out.
     """
     rates = (float(rate * shape.loss_share_of_ticks), float(rate * (1 - shape.loss_share_of_ticks)))
-    reach = max(_find_reach(terms, rates) for terms in shape.term_counts)
+    reach = max(_bound_noise(terms, rates) for terms in shape.term_counts)
     step = math.ceil(2.0 * reach / _MOST_POINTS) // 2 * 2 + 1
     points = 1 << math.ceil(math.log2(2.0 * reach / step + 2.0))
     angles = 2.0 * np.pi * np.arange(points // 2 + 1) / points
@@ -166,7 +167,7 @@ def find_tails(shape: NoiseShape, rate: Fraction) -> Tails:
     return Tails(step=step, rounding_error=lost, upper_bounds=above + _UNKNOWN, lower_bounds=below - _UNKNOWN)
 
 
-def _find_reach(terms: tuple[int, int], rates: tuple[float, float]) -> float:
+def _bound_noise(terms: tuple[int, int], rates: tuple[float, float]) -> float:
     """Return a value that a sum of these ticks and blocks almost never exceeds."""
     kinds = [(count, own) for count, own in zip(terms, rates, strict=True) if count]
     spread = math.sqrt(sum(2.0 * count / own**2 for count, own in kinds))

@@ -23,7 +23,7 @@ _FIRST_BYTES, _FURTHER_BYTES = FIRST_DIGITS // 8, FURTHER_DIGITS // 8
 
 @dataclass(frozen=True, slots=True)
 class RungState:
-    """One alarm on all keys.
+    """The state of one alarm for all keys.
 
     `rang_at` is the look at which it rang for each key, or 0, shape (keys,). `watched` has the states of the keys that
     it still watches, in their order.
@@ -39,7 +39,8 @@ class AlarmWindow:
 
     `alerted_at` is the look at which each key entered the answer, or 0.
 
-    A rung watches the keys that are not in the answer and for which it has not rung. It watches none if `is_over`.
+    A rung watches the keys that are not in the answer and for which it has not rung. After the window's last look
+    (`is_over`) it watches none.
     """
 
     last_look: int
@@ -77,12 +78,12 @@ def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmW
         ValueError: the bytes are no such state, or belong to another calibration.
     """
     reader = unseal_state(body, digest=digest)
-    keys, last_look = reader.take_number(), reader.take_number()
-    alerted_at = reader.take_array(keys, _LOOK)
+    keys, last_look = reader.read_number(), reader.read_number()
+    alerted_at = reader.read_array(keys, _LOOK)
     over = last_look == looks
     found = []
     for _ in range(rungs):
-        rang_at = reader.take_array(keys, _LOOK)
+        rang_at = reader.read_array(keys, _LOOK)
         watched = int(np.count_nonzero(find_watched_keys(alerted_at, rang_at, is_over=over)))
         found.append(RungState(rang_at=rang_at, watched=_read_watched_states(reader, watched, last_look)))
     latest = max((int(times.max(initial=0)) for times in (alerted_at, *(rung.rang_at for rung in found))), default=0)
@@ -111,10 +112,10 @@ def _write_watched_states(states: Sequence[AlarmState]) -> list[bytes]:
 def _read_watched_states(reader: StateReader, watched: int, last_look: int) -> tuple[AlarmState, ...]:
     if not watched:
         return ()
-    extended = reader.take_array(watched, _EXTENDED)
-    uniforms = reader.take_integers(watched, _FIRST_BYTES + _FURTHER_BYTES * int(extended.max()))
-    highest = reader.take_array(watched, _STEPS).tolist()
-    totals = reader.take_integers(watched, reader.take_number())
+    extended = reader.read_array(watched, _EXTENDED)
+    uniforms = reader.read_integers(watched, _FIRST_BYTES + _FURTHER_BYTES * int(extended.max()))
+    highest = reader.read_array(watched, _STEPS).tolist()
+    totals = reader.read_integers(watched, reader.read_number())
     digits = (FIRST_DIGITS + FURTHER_DIGITS * extended).tolist()
     if min(highest) < 0 or any(uniform >> known for uniform, known in zip(uniforms, digits, strict=True)):
         raise ValueError("an alarm's number has more digits than were drawn, or its steps are negative")

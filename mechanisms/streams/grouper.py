@@ -33,9 +33,9 @@ THETA_FACTOR = Fraction(5)
 
 @dataclass(frozen=True, slots=True)
 class GrouperState:
-    """The open group's different counts, ascending, with their numbers, and the noise of its threshold.
+    """The state of the Grouper: the open group's different counts, ascending, and how often each occurs.
 
-    Without an open group the fields are empty or zero.
+    `threshold_noise` is the noise of the group's threshold. Without an open group the fields are empty or zero.
     """
 
     counts: tuple[int, ...]
@@ -77,7 +77,7 @@ class Grouper:
     def threshold_rate(self) -> Fraction:
         """The rate of the noise on the threshold.
 
-        It has half of the loss, and deviations move twice as far as counts.
+        It has half of the loss, and a deviation changes by twice as much as a count.
         """
         return self.epsilon / (4 * self.sensitivity)
 
@@ -88,13 +88,16 @@ class Grouper:
 
     @property
     def theta(self) -> Fraction:
-        """The threshold before noise."""
+        """The threshold before noise is added."""
         return self.theta_factor * self.sensitivity / self.epsilon
 
-    def place_ticks(
+    def assign_ticks(
         self, states: Sequence[GrouperState], counts: Integers, *, noise: Noise
     ) -> tuple[tuple[GrouperState, ...], tuple[bool, ...]]:
-        """Place one tick of each stream. Return the states, and True for each tick that joined the open group."""
+        """Decide for one tick of each stream if it joins the open group.
+
+        Return the states, and True for each that joined.
+        """
         check_counts(states, counts)
         opening = sum(not state.counts for state in states)
         thresholds = iter(noise.draw_discrete_laplace(rate=self.threshold_rate, size=opening).tolist())

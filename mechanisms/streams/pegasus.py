@@ -51,7 +51,7 @@ class Pegasus:
     """One PeGaSus mechanism, for any number of streams in parallel.
 
     Guarantee: `epsilon` at event level, for the estimates, the noisy counts and the groups together
-    (docs/proofs/streams.md). The error of an estimate is not bounded and depends on the data: on streams that alternate
+    (docs/proofs/streams.md). The error of an estimate is not bounded and depends on the data. On streams that alternate
     it does not shrink with the noise.
 
     Parameters:
@@ -104,7 +104,7 @@ class Pegasus:
 
     @property
     def grouper(self) -> Grouper:
-        """The Grouper."""
+        """The Grouper, which decides if a tick joins the group before it."""
         return Grouper(epsilon=self.grouper_epsilon, sensitivity=self.sensitivity, theta_factor=self.theta_factor)
 
     def start(self) -> PegasusState:
@@ -112,9 +112,9 @@ class Pegasus:
         return PegasusState(grouper=NO_GROUP, noisy_counts=())
 
     def advance(self, states: Sequence[PegasusState], counts: Integers, *, noise: Noise) -> Tick[PegasusState]:
-        """Advance one tick: perturb, group, smooth."""
+        """Advance one tick: add noise, extend or close the group, and estimate by smoothing over the group."""
         noisy = add_noise(counts, rate=self.perturber_rate, noise=noise)
-        groups, joined = self.grouper.place_ticks([state.grouper for state in states], counts, noise=noise)
+        groups, joined = self.grouper.assign_ticks([state.grouper for state in states], counts, noise=noise)
         return self.smooth_groups(states, noisy, groups, joined)
 
     def smooth_groups(

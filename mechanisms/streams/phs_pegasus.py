@@ -40,7 +40,7 @@ from mechanisms.streams.stream import check_budget
 
 @dataclass(frozen=True, slots=True)
 class PrunedPegasus:
-    """PeGaSus on the aggregations that a pruning leaves. Pruned ticks are skipped.
+    """PeGaSus on the aggregations that a pruning keeps. Pruned ticks are skipped.
 
     Guarantee: `epsilon` at event level, if prunings depend on the counts of their own tick only through releases whose
     loss is counted separately (docs/proofs/streams.md).
@@ -61,7 +61,7 @@ class PrunedPegasus:
 
     @property
     def pegasus(self) -> Pegasus:
-        """The PeGaSus of an aggregation without pruned parts."""
+        """The PeGaSus mechanism that runs on an aggregation without pruned parts."""
         return Pegasus(
             epsilon=self.epsilon / self.hierarchy.levels,
             sensitivity=self.sensitivity,
@@ -72,7 +72,7 @@ class PrunedPegasus:
     def compute_perturber_rate(self, share: int) -> Fraction:
         """Return the rate of noise on a count with the loss of `share` levels.
 
-        The Grouper's part of one level is subtracted.
+        The Grouper's part of the loss, that of one level, is subtracted first.
         """
         return (share * self.epsilon - self.grouper_share * self.epsilon) / (self.hierarchy.levels * self.sensitivity)
 
@@ -91,7 +91,7 @@ class PrunedPegasus:
         for share in np.unique(shares).tolist():
             alike = shares == share
             noisy[alike] = add_noise(counts[alike], rate=self.compute_perturber_rate(share), noise=noise)
-        groups, joined = self.pegasus.grouper.place_ticks([node.grouper for node in nodes], counts, noise=noise)
+        groups, joined = self.pegasus.grouper.assign_ticks([node.grouper for node in nodes], counts, noise=noise)
         tick = self.pegasus.smooth_groups(nodes, noisy, groups, joined)
         after = [list(state.nodes) for state in states]
         estimates = [[Fraction(0)] * len(self.hierarchy.parents) for _ in states]
@@ -109,7 +109,7 @@ class PhsPegasus:
     Guarantee: `epsilon` at event level, `prune_epsilon` of it for pruning (docs/proofs/streams.md).
 
     Parameters:
-        prune_epsilon: the thesis leaves it open; above 0 and below `epsilon`.
+        prune_epsilon: the loss for pruning, which the thesis leaves open; above 0 and below `epsilon`.
         prune_below: the thesis's beta, which it leaves open. The parts of an aggregation with a noisy count below it
             are pruned for the tick. Others, and exceptions, as for `Pegasus`.
     """
@@ -133,12 +133,15 @@ class PhsPegasus:
 
     @property
     def prune_rate(self) -> Fraction:
-        """The rate of the noise on each comparison. A path has one comparison less than the height."""
+        """The rate of the noise on each comparison.
+
+        A path from root to leaf has one comparison fewer than it has levels.
+        """
         return self.prune_epsilon / (max(1, self.hierarchy.levels - 1) * self.sensitivity)
 
     @property
     def pruned(self) -> PrunedPegasus:
-        """Return the mechanism that runs on the unpruned aggregations."""
+        """The mechanism that runs on the aggregations that are not pruned."""
         return PrunedPegasus(
             hierarchy=self.hierarchy,
             epsilon=self.epsilon - self.prune_epsilon,
@@ -154,7 +157,7 @@ class PhsPegasus:
     def advance(
         self, states: Sequence[HierarchyState], counts: Integers, *, noise: Noise
     ) -> HierarchyTick[HierarchyState]:
-        """Advance one tick: prune, then run PeGaSus on the rest."""
+        """Advance one tick: prune, then run PeGaSus on the remaining aggregations."""
         aggregates = self.hierarchy.aggregate(counts)
         small = find_small_aggregations(
             self.hierarchy, aggregates, rate=self.prune_rate, prune_below=self.prune_below, noise=noise
@@ -165,7 +168,7 @@ class PhsPegasus:
 def find_small_aggregations(
     hierarchy: Hierarchy, aggregates: Integers, *, rate: Fraction, prune_below: int, noise: Noise
 ) -> Booleans:
-    """Make PRUNE's comparisons, corrected.
+    """Make the comparisons of PRUNE, in its corrected form.
 
     Return True for aggregations with parts whose noisy count is below the bound.
 
@@ -214,7 +217,7 @@ class PhsPegasusFree:
 
     @property
     def pruned(self) -> PrunedPegasus:
-        """Return the mechanism that runs on the unpruned aggregations."""
+        """The mechanism that runs on the aggregations that are not pruned."""
         return PrunedPegasus(
             hierarchy=self.hierarchy,
             epsilon=self.epsilon,
@@ -224,7 +227,7 @@ class PhsPegasusFree:
         )
 
     def start(self) -> FreePruningState:
-        """Return a state without groups, with nothing small."""
+        """Return a state without groups, in which no aggregation is small."""
         return FreePruningState(nodes=self.pruned.start(), are_small=(False,) * len(self.hierarchy.parents))
 
     def advance(

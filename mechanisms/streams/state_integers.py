@@ -55,22 +55,22 @@ def _write_value(value: object) -> Iterator[int]:
 
 def _read_value(kind: Any, numbers: Iterator[int]) -> Any:
     if kind is int:
-        return _take_number(numbers)
+        return _read_number(numbers)
     if kind is bool:
-        return bool(_take_number(numbers))
+        return bool(_read_number(numbers))
     if kind is Fraction:
-        numerator, denominator = _take_number(numbers), _take_number(numbers)
+        numerator, denominator = _read_number(numbers), _read_number(numbers)
         if denominator < 1:
             raise ValueError("a stored fraction has a positive denominator")
         return Fraction(numerator, denominator)
     if get_origin(kind) is tuple:
         (member, *_) = get_args(kind)
-        return tuple(_read_value(member, numbers) for _ in range(_take_number(numbers)))
+        return tuple(_read_value(member, numbers) for _ in range(_read_number(numbers)))
     hints = get_type_hints(kind)
     return kind(*(_read_value(hints[field.name], numbers) for field in fields(kind)))
 
 
-def _take_number(numbers: Iterator[int]) -> int:
+def _read_number(numbers: Iterator[int]) -> int:
     found = next(numbers, None)
     if found is None:
         raise ValueError("a stored state ends early")

@@ -121,7 +121,7 @@ class _Incoming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """The early looks of a progressive test, the rate of its last look, and the distribution of the deciding look."""
+    """The distribution of the look that decides a literal in a progressive test."""
 
     zones: tuple[Zone, ...]
     last_rate: float
@@ -129,7 +129,9 @@ class Crossing:
 
     @staticmethod
     def from_zones(zones: Sequence[Zone], *, last_rate: float) -> "Crossing":
-        """Return the distribution for early looks, coarse to fine. Each zone is non-empty and within the one before.
+        """Return the distribution of the deciding look, for early looks from coarse to fine.
+
+        Each zone is non-empty and within the zone before.
 
         Raises:
             ValueError: zones that are not nested, or rates that do not rise.
@@ -157,16 +159,16 @@ class Crossing:
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
-    def compute_last_at_most(self, value: int, distance: int) -> float:
+    def compute_probability_last_at_most(self, value: int, distance: int) -> float:
         """Return the probability that no early look decides and the last noisy value is at most `value`."""
         return self._incoming[-1].compute_at_most(value, distance=distance)
 
-    def compute_last_at_least(self, value: int, distance: int) -> float:
+    def compute_probability_last_at_least(self, value: int, distance: int) -> float:
         """Return the probability that no early look decides and the last noisy value is at least `value`."""
         return self._incoming[-1].compute_at_least(value, distance=distance)
 
     def list_undecided_chances(self, distance: int) -> tuple[float, ...]:
-        """Return for each early look the probability that the literal is undecided after it."""
+        """Return for each early look the probability that the literal is still undecided after it."""
         return tuple(
             incoming.compute_within(zone, distance=distance)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
@@ -174,7 +176,7 @@ class Crossing:
 
 
 def compute_unchanged_chance(*, coarse: float, fine: float) -> float:
-    """Return the probability that gradual release adds nothing to the finer noise to get the coarser one."""
+    """Return the probability that coarser noise of a gradual release equals the finer noise."""
     return (expm1(-coarse) / expm1(-fine)) ** 2 * exp(coarse - fine)
 
 

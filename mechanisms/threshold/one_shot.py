@@ -15,7 +15,7 @@ from functools import lru_cache
 from mechanisms.noise import weighted_sum
 from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
-from mechanisms.protocol import Beside, FunctionalTest, Unachievable
+from mechanisms.protocol import SecondNoise, FunctionalTest, Unachievable
 
 _RATE_BITS = 30  # of a rate: exact as a float, quick to exponentiate, and too large by 2e-9 at most
 _TIE_BITS = 32  # of a tie: rounding it up moves at most 2**-32 of the boundary's mass
@@ -309,7 +309,7 @@ def compute_tail_of_two_sums(test: FunctionalTest, rate: Fraction, value: int) -
     return weighted_sum.compute_upper_tail(float(rate), value, times=test.beside.times, beside=other)
 
 
-def find_quantile_of_two_sums(rate: float, limit: float, beside: Beside) -> int:
+def find_quantile_of_two_sums(rate: float, limit: float, beside: SecondNoise) -> int:
     """Return the least `q >= 0` that the sum of two noises reaches with probability `limit` at most."""
     other = float(beside.rate)
 

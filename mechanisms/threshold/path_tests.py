@@ -46,7 +46,9 @@ _ALL_EARLY = sum(SCHEDULE.shares)
 def calibrate_one_shot_on_path(
     rates: Rates, *, sensitivity: int, tolerance: int, fnr: float, fpr: float
 ) -> FunctionalTest:
-    """Return a test with one look, at the first rate of the path that keeps both shares, or at the least higher rate.
+    """Return a one-look test at the first rate of the path that keeps both shares.
+
+    If no rate of the path does, it is at the least higher rate that does.
 
     Parameters:
         rates: the rates of the path, per unit of the functional.
@@ -121,11 +123,11 @@ def _calibrate_within_path(
     base = _make_schedule(early, rate, empty)
     most = min(_WIDEST / sum(base.shares), _MOST_WIDENING)
 
-    def lay_scaled(factor: float) -> FunctionalTest | None:
-        return _lay_test(_scale_shares(base, factor), rate, tolerance, fnr, fpr, exact=exact)
+    def calibrate_scaled(factor: float) -> FunctionalTest | None:
+        return _make_test_at_rate(_scale_shares(base, factor), rate, tolerance, fnr, fpr, exact=exact)
 
     for low in _FRUGAL:
-        best = lay_scaled(low)
+        best = calibrate_scaled(low)
         if best is not None:
             break
     else:
@@ -133,14 +135,14 @@ def _calibrate_within_path(
     if not exact or low < 1.0:
         return best
     for factor in _list_widenings(1.0, most):
-        wider = lay_scaled(factor)
+        wider = calibrate_scaled(factor)
         if wider is None:
             break
         low, best = factor, wider
     high = min(2.0 * low, most)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        wider = lay_scaled(middle)
+        wider = calibrate_scaled(middle)
         if wider is None:
             high = middle
         else:
@@ -197,7 +199,7 @@ def _make_schedule(early: Sequence[Fraction], last: Fraction, empty: EmptyGroups
     return Schedule(rates=parts, shares=tuple(factor * share for share in shares), empty=empty)
 
 
-def _lay_test(
+def _make_test_at_rate(
     schedule: Schedule, rate: Fraction, tolerance: int, fnr: float, fpr: float, *, exact: bool
 ) -> FunctionalTest | None:
     """Return the test at a fixed last rate, or None if it cannot keep the shares.

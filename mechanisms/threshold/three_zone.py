@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 
 from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_upper_tail
 from mechanisms.noise.exact import LEAST_RATE
-from mechanisms.protocol import Beside, FunctionalTest, Look
+from mechanisms.protocol import FunctionalTest, Look, SecondNoise
 from mechanisms.threshold.boundary_crossing import MARGIN, Crossing, Zone
 from mechanisms.threshold.one_shot import (
     LeastRate,
@@ -46,13 +46,11 @@ The rest covers the rounding of sums of shares."""
 
 @dataclass(frozen=True, slots=True)
 class EmptyGroups:
-    """What is known of groups without rows, which may be most of a large key domain.
+    """Public facts about groups without rows, which may be most of a large key domain.
 
     Early looks may return one of them by chance. `return_probability` bounds the probability that all early looks
-    together add to that of the last look.
-
-    `steps_from_passing` is how far from passing these groups are, in integer units. In a schedule it is in steps of
-    the noise.
+    together add to that of the last look. `steps_from_passing` is how far these groups are from passing, in integer
+    units. In a schedule it is in steps of the noise.
     """
 
     steps_from_passing: int
@@ -61,10 +59,10 @@ class EmptyGroups:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The early looks of a test: rates as rising parts of the last rate, and shares as parts of the error rates.
+    """The early looks of a test: rates as rising fractions of the last rate, and shares as parts of the error rates.
 
     The rates are dyadic. The shares sum to less than one, and the last look has the rest. Early looks accept an empty
-    group no more often than the last look does, or than `empty` allows, whichever is more.
+    group at most as often as the last look does, or as `empty` allows, whichever is more.
     """
 
     rates: tuple[Fraction, ...]
@@ -73,7 +71,7 @@ class Schedule:
 
     @property
     def last(self) -> float:
-        """The part of each error rate that the last look keeps under the union bound."""
+        """The part of each error rate that is left for the last look, under the union bound."""
         return 1.0 - sum(self.shares)
 
 
@@ -101,10 +99,10 @@ def calibrate_three_zone(
     The literal is decided false with probability at most `fnr` at `c + 1`, and true with at most `fpr` at `c -
     tolerance`.
 
-    Guarantee: both hold over all looks together, for true values beyond by monotonicity; a value whose literal is
-    decided at a look of rate `r` has lost `r * sensitivity` (block form: `r`). One-sided, the crossing probabilities
-    are exact; two-sided, they are bounded by the sum of the looks' tails, so that `bound_false_reject` and
-    `bound_false_accept` are convex in the distance.
+    Guarantee: both rates hold over all looks together, and by monotonicity for true values further away. A value whose
+    literal is decided at a look of rate `r` has lost `r * sensitivity` (with blocks: `r`). For a one-sided test the
+    probabilities are exact. For a two-sided one they are bounded by the sum of the looks' tails, so that
+    `bound_false_reject` and `bound_false_accept` are convex in the distance.
 
     Parameters:
         sensitivity, tolerance: integer units, >= 1 and >= 0.
@@ -112,7 +110,7 @@ def calibrate_three_zone(
         allow_block, most_steps: noise on block indices where that is cheaper, see `calibrate_test`.
         is_two_sided: whether the functional has literals of both directions.
         schedule: the early looks.
-        empty: what is known of groups without rows. It moves early boundaries outward, and hardly changes the worst
+        empty: public facts about groups without rows. They move early boundaries outward, and hardly change the worst
             case.
 
     Raises:
@@ -234,13 +232,13 @@ def _bisect_rate(
 def add_union_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
     """Add early looks to a test.
 
-    Each errs at most by its share of the rates, and decides only far from the boundary.
+    Each early look errs at most by its share of the rates, and decides only values far from the boundary.
     """
-    zones = _place_zones(test.rate, test.shift, tolerance, fnr, fpr, schedule, beside=test.beside)
+    zones = _compute_zones(test.rate, test.shift, tolerance, fnr, fpr, schedule, beside=test.beside)
     return _add_looks(test, zones, schedule.rates)
 
 
-def _place_zones(
+def _compute_zones(
     rate: Fraction,
     shift: int,
     tolerance: int,
@@ -248,7 +246,7 @@ def _place_zones(
     fpr: float,
     schedule: Schedule,
     *,
-    beside: Beside | None = None,
+    beside: SecondNoise | None = None,
 ) -> tuple[Zone, ...]:
     """Return the zones of values that early looks leave undecided."""
     rejecting, accepting = -shift - 1, -shift + 2
@@ -288,7 +286,7 @@ def _add_looks(test: FunctionalTest, zones: Sequence[Zone], rates: Sequence[Frac
     return replace(test, looks=tuple(looks))
 
 
-def _find_quantile(rate: float, share: float, beside: Beside | None = None) -> int:
+def _find_quantile(rate: float, share: float, beside: SecondNoise | None = None) -> int:
     """Return the greatest `q <= 0` with `P(K <= q) <= share`, less a margin."""
     limit = share * (1.0 - MARGIN)
     if beside is not None:
@@ -326,7 +324,7 @@ def _try_rate(
 ) -> _RateAttempt | None:
     if rate * schedule.rates[0] < LEAST_RATE:
         return None
-    zones = _place_zones(rate, union.shift, tolerance, fnr, fpr, schedule)
+    zones = _compute_zones(rate, union.shift, tolerance, fnr, fpr, schedule)
     return _try_zones(rate, zones, union, tolerance, fnr, fpr, schedule.rates)
 
 
@@ -345,7 +343,7 @@ def _try_zones(
     It is cached, since the distance of empty groups seldom changes the zones.
     """
     crossing = Crossing.from_zones(zones, last_rate=float(rate))
-    rejected = cache(lambda value: crossing.compute_last_at_most(value, 1))
+    rejected = cache(lambda value: crossing.compute_probability_last_at_most(value, 1))
     early = sum(crossing.list_early_rejections(1))
     limit = fnr * (1.0 - MARGIN) - early
     boundary = _find_first_exceeding(
@@ -399,7 +397,7 @@ def _find_first_exceeding(
 
 
 def make_crossing(test: FunctionalTest) -> Crossing:
-    """Return the exact law of a calibrated test."""
+    """Return the exact distribution of the look that decides a calibrated test's literal."""
     return Crossing.from_zones(
         [Zone(rate=float(look.rate), low=look.rejecting + 1, high=look.accepting - 1) for look in test.looks],
         last_rate=float(test.rate),
@@ -418,15 +416,15 @@ def compute_exact_acceptance(test: FunctionalTest, distance: int) -> float:
 
 def _compute_rejection(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
     boundary = -test.shift
-    last = (1.0 - float(test.tie)) * crossing.compute_last_at_most(boundary, distance)
-    last += float(test.tie) * crossing.compute_last_at_most(boundary - 1, distance)
+    last = (1.0 - float(test.tie)) * crossing.compute_probability_last_at_most(boundary, distance)
+    last += float(test.tie) * crossing.compute_probability_last_at_most(boundary - 1, distance)
     return sum(crossing.list_early_rejections(distance)) + last
 
 
 def _compute_acceptance(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
     boundary = -test.shift
-    last = float(test.tie) * crossing.compute_last_at_least(boundary, distance)
-    last += (1.0 - float(test.tie)) * crossing.compute_last_at_least(boundary + 1, distance)
+    last = float(test.tie) * crossing.compute_probability_last_at_least(boundary, distance)
+    last += (1.0 - float(test.tie)) * crossing.compute_probability_last_at_least(boundary + 1, distance)
     return sum(crossing.list_early_acceptances(distance)) + last
 
 
@@ -461,7 +459,7 @@ def bound_false_accept(test: FunctionalTest, distance: int) -> float:
 def compute_expected_rate(test: FunctionalTest, distance: int) -> float:
     """Return the mean rate at which the only literal on a functional is decided, at a distance in steps of the noise.
 
-    A value far from its threshold costs a fraction of a value at it:
+    If the value is far from its threshold, this is a fraction of the rate at the threshold:
 
     >>> test = calibrate_three_zone(
     ...     sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1, allow_block=False, is_two_sided=False

@@ -372,7 +372,7 @@ def _make_group_ratio(node: exp.Div, left: Linear, right: Linear, cells: KeyCell
         return replace(one, summands=own)
 
     made = _make_ratio(node, place(left), place(right), within)
-    return replace(made, cells=replace(cells, most=0))
+    return replace(made, cells=replace(cells, most_places=0))
 
 
 def _cancel_divisors(left: Linear, right: Linear, within: GroupScope) -> tuple[Linear, Linear]:

@@ -99,12 +99,12 @@ class Comparison(_HavingTree):
     """
 
     text: str
-    left: str
+    left_text: str
     names: tuple[str, ...]
     measure: Measure
     parts: tuple[SumPart, ...]
     operator: str
-    at: Fraction
+    right_value: Fraction
     threshold: Fraction
     origin: Fraction
     per_row: Fraction | None
@@ -114,7 +114,7 @@ class Comparison(_HavingTree):
     warnings: tuple[str, ...] = ()
     key_thresholds: KeyNumbers | None = None
     fixed_tolerance: Fraction | None = None
-    part_of: str = ""
+    whole_text: str = ""
     divisor_rows: SumPart | None = None
     ratio_base: tuple[SumPart, ...] = ()
     display_factor: Fraction = Fraction(1)
@@ -124,7 +124,7 @@ class Comparison(_HavingTree):
     other_mean: "OtherMean | None" = None
     has_either_sign: bool = False
     cell_sums: tuple["CellSum", ...] = ()
-    base: str = ""
+    base_text: str = ""
 
     @property
     def reads_other_groups(self) -> bool:
@@ -156,12 +156,12 @@ def require_count(
     """Return the comparison that a count is at least a number, with a tolerance in the count's unit."""
     return Comparison(
         text=f"{counted} >= {least}",
-        left=counted,
+        left_text=counted,
         names=("count",),
         measure=measure,
         parts=parts,
         operator=">=",
-        at=Fraction(least),
+        right_value=Fraction(least),
         threshold=Fraction(least),
         origin=Fraction(0),
         per_row=None,
@@ -198,7 +198,7 @@ class OtherMean:
     cells: KeyCells = OWN_GROUP_ALONE
     own_groups: int = 1
     groups: int = 1
-    rows: tuple[int, int] = (1, 1)
+    least_rows: tuple[int, int] = (1, 1)
 
     @property
     def reads_groups(self) -> bool:
@@ -215,7 +215,7 @@ class SpreadComparison(_HavingTree):
     `suffix` the FILTER, as an analyst would write them; `left` is the whole left side.
     """
 
-    left: str
+    left_text: str
     names: tuple[str, ...]
     argument: str
     suffix: str

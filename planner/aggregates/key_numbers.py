@@ -12,14 +12,14 @@ from planner.values.decimals import convert_to_decimal
 class KeyNumbers:
     """One exact number for each value of the key `key` that the question is about, in order; None for NULL.
 
-    They are the sum of `constant` and of `parts`: expressions as written, each with its factor. `columns` are the
-    columns that they read, as spelled. If they were written as a maximum or minimum over a group's rows, they are NULL
-    without the rows of `required_values`.
+    The numbers are the sum of `constant` and of `summands`: expressions as written, each with its factor. `columns`
+    are the columns in these expressions, as spelled. Numbers that were written as a maximum or minimum are NULL in
+    groups without rows of `required_values`.
     """
 
     key: str
     numbers: tuple[Fraction | None, ...]
-    parts: tuple[tuple[Fraction, str], ...]
+    summands: tuple[tuple[Fraction, str], ...]
     columns: tuple[str, ...]
     constant: Fraction = Fraction(0)
     required_values: tuple[RequiredValues, ...] = ()
@@ -29,18 +29,18 @@ class KeyNumbers:
         return replace(
             self,
             numbers=tuple(n and n * factor for n in self.numbers),
-            parts=tuple((factor * size, text) for size, text in self.parts),
+            summands=tuple((factor * size, text) for size, text in self.summands),
             constant=factor * self.constant,
         )
 
     def add(self, other: "KeyNumbers") -> "KeyNumbers":
-        """Return the sums with numbers of the same key."""
+        """Return these numbers plus other numbers of the same key, value by value."""
         assert self.key == other.key
         sums = (None if a is None or b is None else a + b for a, b in zip(self.numbers, other.numbers, strict=True))
         return replace(
             self,
             numbers=tuple(sums),
-            parts=(*self.parts, *other.parts),
+            summands=(*self.summands, *other.summands),
             constant=self.constant + other.constant,
             columns=tuple(dict.fromkeys((*self.columns, *other.columns))),
             required_values=tuple(dict.fromkeys((*self.required_values, *other.required_values))),
@@ -56,8 +56,8 @@ class KeyNumbers:
 
     @property
     def text(self) -> str:
-        """The numbers as an analyst would write them."""
-        sizes = [(size, text) for size, text in (*self.parts, (self.constant, "")) if size]
+        """The numbers' expression as an analyst would write it."""
+        sizes = [(size, text) for size, text in (*self.summands, (self.constant, "")) if size]
         if sizes and [size for size, _ in sizes] == [1]:
             return sizes[0][1] or "1"
         written = ""
@@ -69,12 +69,12 @@ class KeyNumbers:
         return written or "0"
 
     def select_places(self, places: tuple[int, ...]) -> "KeyNumbers":
-        """Return the numbers at some places."""
+        """Return the numbers of the key values at some places of the key's values."""
         return replace(self, numbers=tuple(self.numbers[place] for place in places))
 
     @property
     def missing_places(self) -> Iterator[int]:
-        """The places without a number."""
+        """The places of the key values whose number is NULL."""
         return (place for place, number in enumerate(self.numbers) if number is None)
 
     @property

@@ -42,7 +42,10 @@ _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
 
 
 def is_public(node: exp.Expr, within: GroupScope) -> bool:
-    """Return True if the expression reads columns with one value per group, and no aggregate of anything else."""
+    """Return True if the expression has one public value per group.
+
+    It reads at least one key and constants, and no aggregate other than the maximum or minimum of such an expression.
+    """
     plain = _strip_extremes(node)
     if isinstance(plain, exp.Literal) or contains_type(plain, exp.Query, *AGGREGATES):
         return False
@@ -79,7 +82,7 @@ def read_key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Ar
     found = {place: _look_up_values(column, key, within) or {} for place, column in columns.items()}
     folded: dict[tuple[Value | None, ...], Number | None] = {}
     numbers: list[Number | None] = []
-    for value in dict(within.values)[key.name]:
+    for value in dict(within.key_values)[key.name]:
         at = tuple(values[value] for values in found.values())
         if at not in folded:
             known = {
@@ -91,7 +94,7 @@ def read_key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Ar
     made = KeyNumbers(
         key=key.name,
         numbers=tuple(None if one is None else one.value for one in numbers),
-        parts=((Fraction(1), write_node(plain)),),
+        summands=((Fraction(1), write_node(plain)),),
         columns=tuple(spelled),
         required_values=(RequiredValues(None, ALWAYS),) if contains_aggregate(node) else (),
     )
@@ -100,10 +103,10 @@ def read_key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Ar
 
 
 def subtract_from_mean(left: exp.Expr, threshold: exp.Expr) -> exp.Expr | None:
-    """Return `avg(x)` less a threshold that `is_public`, as the mean of `x - threshold` over the same rows.
+    """Return `avg(x) - threshold` as the mean of `x - threshold`, for a threshold that `is_public`.
 
     It is a sum over rows. Its sensitivity follows from the greatest distance of any row of any key from its threshold.
-    Return None for other expressions than a mean.
+    Return None if the expression is no mean.
     """
     call = left.this if isinstance(left, exp.Filter) else left
     if not isinstance(call, exp.Avg) or isinstance(call.this, exp.Distinct):
@@ -156,7 +159,7 @@ def _is_key(column: Column, within: GroupScope) -> bool:
 
 
 def _look_up_values(column: Column, key: Column, within: GroupScope) -> Mapping[Value, Value | None] | None:
-    values = dict(within.values).get(key.name)
+    values = dict(within.key_values).get(key.name)
     return None if values is None else map_key_values(column, key, values)
 
 
@@ -182,10 +185,10 @@ def _require_number(value: Constant, node: exp.Expr) -> Number | None:
 def drop_missing_thresholds(
     formula: Having, values: Mapping[str, tuple[Value, ...]]
 ) -> tuple[Having, Mapping[str, tuple[Value, ...]]]:
-    """Return the formula, and the values of the keys for which it can be true, if thresholds may be NULL.
+    """Return the formula without thresholds that are NULL, and the values of the keys for which it can be true.
 
     A comparison with NULL is not true. A key's value is left out if the formula is false without the comparisons that
-    are NULL for it. Raise KH208 if the formula may still be true.
+    are NULL for it. Raise KH208 if the formula may still be true for such a value.
     """
     left = dict(values)
     for key in dict.fromkeys(own.key for _, own in _list_key_thresholds(formula)):
@@ -206,10 +209,11 @@ def drop_missing_thresholds(
 def restrict_thresholds(
     formula: Having, whole: Mapping[str, tuple[Value, ...]], left: Mapping[str, tuple[Value, ...]]
 ) -> tuple[Having, tuple[KeyPlaces, ...], tuple[KeyPlaces, ...]]:
-    """Return a predicate over the remaining key values, and the places where it is false and NULL, by key.
+    """Return a predicate over the remaining key values.
 
-    There a threshold is NULL, and is replaced by another value's. The predicate is NULL if it is so whatever the data,
-    and else false. Raise KH208 if the predicate may be true there.
+    Also return, by key, the places where it is always false, and where always NULL. At these places a threshold is
+    NULL. The threshold of another value takes its place in the formula. Raise KH208 if the predicate may be true at
+    such a place.
     """
     false_at: list[KeyPlaces] = []
     null_at: list[KeyPlaces] = []
@@ -223,7 +227,7 @@ def restrict_thresholds(
         for absent in dict.fromkeys(frozenset(found) for found in missing.values()):
             if _drop_comparisons(formula, absent) != FAILS:
                 raise _refuse_unknown_threshold(next(one for one, _ in _list_key_thresholds(formula) if one in absent))
-        null = {place for place, absent in missing.items() if _holds_with(formula, frozenset(absent))}
+        null = {place for place, absent in missing.items() if _holds_whatever_unknown(formula, frozenset(absent))}
         if missing and len(null) == len(left[key]):
             return UNKNOWN, (), ()
         if len(missing) == len(left[key]):
@@ -231,11 +235,11 @@ def restrict_thresholds(
         if missing:
             false_at.append((key, tuple(sorted(missing.keys() - null))))
             null_at.append((key, tuple(sorted(null))))
-            formula = formula.map_comparisons(_fill)
+            formula = formula.map_comparisons(_fill_in_null_thresholds)
     return formula, tuple(one for one in false_at if one[1]), tuple(one for one in null_at if one[1])
 
 
-def _fill(leaf: Comparison | SpreadComparison) -> Having:
+def _fill_in_null_thresholds(leaf: Comparison | SpreadComparison) -> Having:
     """Return the comparison with a number in place of each NULL."""
     match leaf:
         case Comparison(key_thresholds=KeyNumbers() as own) if own.known_numbers:
@@ -263,7 +267,7 @@ def _drop_comparisons(formula: Having, absent: frozenset[Comparison]) -> Having:
     )
 
 
-def _holds_with(formula: Having, unknown: frozenset[Comparison]) -> bool:
+def _holds_whatever_unknown(formula: Having, unknown: frozenset[Comparison]) -> bool:
     """Return True if the formula holds whatever the data once some comparisons, which are NULL, are true."""
     return replace_unknown(formula.map_comparisons(lambda leaf: UNKNOWN if leaf in unknown else leaf), HOLDS) == HOLDS
 

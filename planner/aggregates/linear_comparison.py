@@ -297,7 +297,7 @@ def _lack_cells(cells: Sequence[KeyCells]) -> bool:
     calendars = {one.key for one in cells if one.key is not None}
     for key in calendars:
         along = [one for one in cells if one.key == key]
-        if len(frozenset().union(*(one.lacking for one in along))) == len(along[0].taken):
+        if len(frozenset().union(*(one.lacking for one in along))) == len(along[0].used_places):
             return True
     return False
 
@@ -385,7 +385,7 @@ def _compare_means(
 def _count_groups(cells: KeyCells, within: GroupScope) -> int:
     """Return the largest number of groups that a window adds up."""
     sizes = dict(within.values)
-    return prod(len(sizes[name]) for name in cells.summed_keys) * max(map(len, cells.taken), default=1)
+    return prod(len(sizes[name]) for name in cells.summed_keys) * max(map(len, cells.used_places), default=1)
 
 
 def _find_common_measure(

@@ -47,11 +47,14 @@ _FINEST = 30  # decimals of ROUND, either way: beyond every grid and bound that 
 def compare_rounded_aggregate(
     left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, operator: str, right: exp.Expr, within: GroupScope
 ) -> Having:
-    """Compare a rounded aggregate with a constant, by the edges of the steps that qualify. Raise KH204."""
+    """Compare a rounded aggregate with a constant, by the edges of the steps that qualify.
+
+    Raise KH204 for a rounding that has no exact steps.
+    """
     inner, threshold = read_linear(left.this, within), read_linear(right, within)
     if inner is None or threshold is None:
         return UNKNOWN
-    places = _read_places(left, within)
+    places = _read_decimal_places(left, within)
     own = threshold.key_numbers or inner.key_numbers
     if threshold.summands or own is not None or inner.null_value is not None or places is None:
         raise refuse_nonlinear(left, within)
@@ -65,13 +68,13 @@ def compare_rounded_aggregate(
     step = Fraction(1, 10**places) if places >= 0 else Fraction(10**-places)
     at = find_position(left)
 
-    def side(of: str) -> Having:
+    def compare_edge(of: str) -> Having:
         edge, found = _find_edge(left, of, threshold.constant / step)
         return compare_with_zero(
             inner.add(Linear((), edge * step, Arithmetic.EXACT), Fraction(-1)), found, left, at, within
         )
 
-    return _compare_edges(operator, side)
+    return _compare_edges(operator, compare_edge)
 
 
 def compare_rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
@@ -84,19 +87,19 @@ def compare_rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within
     picked = strip_parentheses(left.this)
     is_exact = isinstance(picked, exp.Cast) and find_cast_arithmetic(picked) is Arithmetic.EXACT
     picked = strip_parentheses(picked.this) if is_exact else picked
-    places, at = _read_places(left, within), _fold_constant(right, within)
+    places, at = _read_decimal_places(left, within), _fold_constant(right, within)
     if places is None or at is None or not is_pick(picked):
         return None
     if not is_exact and isinstance(left, exp.Round) and left.args.get("decimals") is None:
         return None
 
-    def side(of: str) -> Having:
+    def compare_edge(of: str) -> Having:
         edge, found = _find_edge(left, of, at * Fraction(10) ** places)
         written = f"{Decimal(int(2 * abs(edge)) * 5).scaleb(-places - 1):f}"  # edges are whole or half steps
         literal: exp.Expr = exp.Literal.number(written)
         return compare_pick(picked, found, exp.Neg(this=literal) if edge < 0 else literal, within)
 
-    return _compare_edges(operator, side)
+    return _compare_edges(operator, compare_edge)
 
 
 def _compare_edges(operator: str, side: Callable[[str], Having]) -> Having:
@@ -109,17 +112,20 @@ def _compare_edges(operator: str, side: Callable[[str], Having]) -> Having:
 
 
 @dataclass(frozen=True, slots=True)
-class _Truncated:
-    """`factor` times a quotient of integers, which PostgreSQL truncates. `exact` is the quotient with its remainder."""
+class _TruncatedQuotient:
+    """`factor` times a quotient of integers, which PostgreSQL truncates.
 
-    exact: Linear
+    `quotient` is the quotient with its remainder.
+    """
+
+    quotient: Linear
     factor: Fraction
 
 
 def compare_integer_quotient(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
-    """Compare a quotient of integers with a constant.
+    """Compare an integer quotient, whose remainder SQL drops, with a constant.
 
-    Return None for anything else, and if it is not compared with a constant.
+    Return None for any other comparison.
     """
     if not any(True for _ in left.find_all(exp.Div)) or is_public(left, within):
         return None
@@ -140,13 +146,13 @@ def compare_integer_quotient(left: exp.Expr, operator: str, right: exp.Expr, wit
         f"1.0 * {write_parenthesised(divided.this)} keeps it"
     )
 
-    def side(of: str) -> Having:
+    def compare_edge(of: str) -> Having:
         edge, compared = _find_edge(_TRUNCATED, of, at)
-        difference = found.exact.add(Linear((), edge, Arithmetic.EXACT), Fraction(-1))
+        difference = found.quotient.add(Linear((), edge, Arithmetic.EXACT), Fraction(-1))
         made = compare_with_zero(difference, compared, left, find_position(left), within)
         return replace(made, warnings=(*made.warnings, warning)) if isinstance(made, Comparison) else made
 
-    return _compare_edges(operator, side)
+    return _compare_edges(operator, compare_edge)
 
 
 def compare_with_integer_quotient(
@@ -172,12 +178,12 @@ def compare_with_integer_quotient(
         replace(quotient, arithmetic=Arithmetic.EXACT), Fraction(-1)
     )
 
-    def side(of: str) -> Having:
+    def compare_edge(of: str) -> Having:
         edge, compared = {">": (0, ">"), ">=": (-1, ">"), "<": (-1, "<="), "<=": (0, "<=")}[of]
         moved = difference.add(Linear((), Fraction(edge), Arithmetic.EXACT), Fraction(-1))
         return compare_with_zero(moved, compared, node, find_position(left), within)
 
-    return _compare_edges(operator, side)
+    return _compare_edges(operator, compare_edge)
 
 
 def _is_never_negative(found: Linear) -> bool:
@@ -187,7 +193,7 @@ def _is_never_negative(found: Linear) -> bool:
         and not one.divisor
         and all(
             part.coefficient >= 0 and (not part.power or part.column is None or _find_least_value(part.column) >= 0)
-            for part in one.parts
+            for part in one.summands
         )
         for one, coefficient in found.summands
     )
@@ -199,7 +205,7 @@ def _find_least_value(column: Column) -> Fraction:
     return Fraction(-1) if least is None else least
 
 
-def _read_integer_quotient(node: exp.Expr, within: GroupScope) -> _Truncated | None:
+def _read_integer_quotient(node: exp.Expr, within: GroupScope) -> _TruncatedQuotient | None:
     """Return the expression as a multiple of one quotient of integers. Return None if it is none."""
     node = strip_parentheses(node)
     match node:
@@ -207,7 +213,7 @@ def _read_integer_quotient(node: exp.Expr, within: GroupScope) -> _Truncated | N
             found = read_exact_quotient(node, within)
             whole = found is not None and found.arithmetic is Arithmetic.INTEGER and bool(found.summands)
             if found is not None and whole and found.key_numbers is None and found.null_value is None:
-                return _Truncated(replace(found, arithmetic=Arithmetic.EXACT), Fraction(1))
+                return _TruncatedQuotient(replace(found, arithmetic=Arithmetic.EXACT), Fraction(1))
         case exp.Neg():
             inner = _read_integer_quotient(node.this, within)
             return inner and replace(inner, factor=-inner.factor)
@@ -235,7 +241,7 @@ def _fold_constant(node: exp.Expr, within: GroupScope) -> Fraction | None:
     return value.value if isinstance(value, Number) else None
 
 
-def _read_places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupScope) -> int | None:
+def _read_decimal_places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupScope) -> int | None:
     """Return the number of decimals in a rounding. Return None if it is not a whole number, or very large."""
     decimals = left.args.get("decimals")
     if decimals is None:
@@ -287,9 +293,9 @@ def divides_by_groups(node: exp.Expr) -> bool:
 def unwrap_share(
     left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope
 ) -> tuple[exp.Div, str, exp.Expr] | None:
-    """Return a comparison of sums and multiples of a share with a constant as that of the share.
+    """Solve a comparison such as `100 * share + 1 > c` for the share: return the share, the operator and a constant.
 
-    Return None if there is none, or if there are constants around a quotient of integers or doubles.
+    Return None if the left side has no share, or has further constants and divides integers or doubles.
     """
     node, steps = strip_parentheses(left), 0
     multiples: list[exp.Expr] = []
@@ -351,24 +357,24 @@ def compare_rounded_share(
     Return None for anything else, and if it is rounded as a double.
 
     Parameters:
-        compare: reads a comparison of what is rounded.
+        compare: reads a comparison of the share before rounding.
     """
     if not isinstance(left, _ROUNDINGS) or contains_aggregate(right):
         return None
     share = unwrap_share(left.this, ">", exp.Literal.number(0), within)
-    threshold, places = _fold_constant(right, within), _read_places(left, within)
+    threshold, places = _fold_constant(right, within), _read_decimal_places(left, within)
     if share is None or threshold is None or places is None:
         return None
     if _find_arithmetic(share[0], within) is not Arithmetic.EXACT:
         return None
 
-    def side(of: str) -> Having:
+    def compare_edge(of: str) -> Having:
         edge, found = _find_edge(left, of, threshold * Fraction(10) ** places)
         written = f"{Decimal(int(2 * abs(edge)) * 5).scaleb(-places - 1):f}"  # edges are whole or half steps
         literal: exp.Expr = exp.Literal.number(written)
         return compare(left.this, found, exp.Neg(this=literal) if edge < 0 else literal)
 
-    return _compare_edges(operator, side)
+    return _compare_edges(operator, compare_edge)
 
 
 def _find_arithmetic(share: exp.Div, within: GroupScope) -> Arithmetic | None:

@@ -47,9 +47,9 @@ class Arithmetic(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SumPart:
-    """A part of a sum: `coefficient * column ** power` for rows that satisfy `condition` and have a value.
+    """The number that each row adds to a sum: `coefficient * column ** power`, in the user's unit.
 
-    It is in the user's unit.
+    It is 0 if the row fails `condition`, or if the column is NULL.
     """
 
     coefficient: Fraction
@@ -58,17 +58,21 @@ class SumPart:
     power: int
 
     def restrict(self, condition: Condition) -> "SumPart":
-        """Return the part for only those rows that also satisfy the condition."""
+        """Return the part restricted to the rows that also satisfy the condition."""
         return replace(self, condition=join_all((condition, self.condition)))
 
     def multiply(self, factor: Fraction) -> "SumPart":
-        """Return the part times a number."""
+        """Return the part with its coefficient multiplied by a number."""
         return self if factor == 1 else SumPart(factor * self.coefficient, self.column, self.condition, self.power)
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredValues:
-    """The rows without which an aggregate is NULL: `least_rows` rows of `condition` with a value of `column`."""
+    """The rows that an aggregate needs to have a value.
+
+    The aggregate is NULL in a group with fewer than `least_rows` rows that satisfy `condition` and have a value of
+    `column`.
+    """
 
     column: str | None
     condition: Condition
@@ -86,27 +90,38 @@ class RequiredValues:
 
 @dataclass(frozen=True, slots=True)
 class RowExpression:
-    """The parts of an expression, the rows where it is not NULL, and its arithmetic."""
+    """A number computed from each row.
 
-    parts: tuple[SumPart, ...]
-    values: RequiredValues
+    `summands` are the parts whose sum is the number. It is NULL in rows without `required_values`. `arithmetic` is
+    PostgreSQL's arithmetic for it.
+    """
+
+    summands: tuple[SumPart, ...]
+    required_values: RequiredValues
     arithmetic: Arithmetic
 
     def restrict(self, condition: Condition) -> "RowExpression":
         """Return the expression where the condition is true, NULL elsewhere."""
-        parts = tuple(part.restrict(condition) for part in self.parts)
-        return replace(self, parts=parts, values=self.values.restrict(condition))
+        parts = tuple(part.restrict(condition) for part in self.summands)
+        return replace(self, summands=parts, required_values=self.required_values.restrict(condition))
 
     def multiply(self, factor: Fraction) -> "RowExpression":
         """Return the expression times a constant."""
         if not factor:
-            return replace(self, parts=(), values=RequiredValues(None, _name_factors(self).values.rows))
-        return replace(self, parts=tuple(replace(part, coefficient=factor * part.coefficient) for part in self.parts))
+            return replace(
+                self, summands=(), required_values=RequiredValues(None, _name_factors(self).required_values.rows)
+            )
+        return replace(
+            self, summands=tuple(replace(part, coefficient=factor * part.coefficient) for part in self.summands)
+        )
 
     @property
     def null_rows(self) -> Condition | None:
-        """The rows where the expression is NULL; None if no condition on one column says so."""
-        return _negate_values(self.values)
+        """The condition of the rows where the expression is NULL.
+
+        None if no condition on one column describes them.
+        """
+        return _negate_values(self.required_values)
 
 
 def _negate_values(values: RequiredValues) -> Condition | None:
@@ -127,16 +142,16 @@ def read_row_expression(
     is_counted: bool = False,
     clips: Clips | None = None,
 ) -> RowExpression:
-    """Read the expression as parts, of rows that satisfy `among` beside the question's `where`.
+    """Read the expression as a sum of parts of each row. The rows satisfy `among`, besides the question's `where`.
 
-    If it is only `counted`, its values need no bounds. With `clips` a value without a range gets its clip, or is a
+    If it `is_counted` only, its values need no bounds. With `clips` a value without a range gets its clip, or is a
     column without bounds. Raise KH203 for such a value without `clips`, KH204 for an expression off the allow-list,
     KH2xx for its conditions.
     """
     made = _read_node(node, MeasureReading(RowScope(scope, given), where, among, is_counted=is_counted, clips=clips))
-    _check_parts(len(made.parts), node)
+    _check_parts(len(made.summands), node)
     # a count multiplies nothing, and its rows are those with values in columns of its table
-    return made if made.values.column in _list_products(made) else _name_factors(made)
+    return made if made.required_values.column in _list_products(made) else _name_factors(made)
 
 
 def _check_parts(parts: int, node: exp.Expr) -> None:
@@ -269,18 +284,18 @@ def _read_arms(
         found.append(_read_node(otherwise, reading))
         conditions.append(join_all(passed))
     made = _join_alternatives([one.restrict(condition) for one, condition in zip(found, conditions, strict=True)])
-    alike = otherwise is not None and len({one.values for one in found}) == 1
-    return replace(made, values=found[0].values) if alike else made
+    alike = otherwise is not None and len({one.required_values for one in found}) == 1
+    return replace(made, required_values=found[0].required_values) if alike else made
 
 
 def _join_alternatives(found: Sequence[RowExpression]) -> RowExpression:
     """Return the union of expressions, at most one of which is not NULL on any row."""
-    kept = [one for one in found if one.values.condition != NEVER]
+    kept = [one for one in found if one.required_values.condition != NEVER]
     if len(kept) == 1:
         return kept[0]
     return RowExpression(
-        parts=tuple(part for one in kept for part in one.parts),
-        values=RequiredValues(None, join_any(one.values.rows for one in kept)),
+        summands=tuple(part for one in kept for part in one.summands),
+        required_values=RequiredValues(None, join_any(one.required_values.rows for one in kept)),
         arithmetic=max((one.arithmetic for one in kept), default=Arithmetic.INTEGER),
     )
 
@@ -302,23 +317,23 @@ def _read_coalesce(nodes: Sequence[exp.Expr], reading: MeasureReading) -> RowExp
 
 def _read_sum(node: exp.Add | exp.Sub, reading: MeasureReading) -> RowExpression:
     left, right = _read_node(node.this, reading), _read_node(node.expression, reading)
-    whole = _read_as_one_column(node, left.parts + right.parts, reading)
+    whole = _read_as_one_column(node, left.summands + right.summands, reading)
     if whole is not None:
         return whole
-    _check_parts(len(left.parts) + len(right.parts), node)
+    _check_parts(len(left.summands) + len(right.summands), node)
     right = right if isinstance(node, exp.Add) else right.multiply(Fraction(-1))
     if _is_constant(right):
-        values = left.values
+        values = left.required_values
     else:
         values = (
-            right.values
+            right.required_values
             if _is_constant(left)
-            else RequiredValues(None, join_all((left.values.rows, right.values.rows)))
+            else RequiredValues(None, join_all((left.required_values.rows, right.required_values.rows)))
         )
     return RowExpression(
-        parts=tuple(_require_value(part, right) for part in left.parts)
-        + tuple(_require_value(part, left) for part in right.parts),
-        values=values,
+        summands=tuple(_require_value(part, right) for part in left.summands)
+        + tuple(_require_value(part, left) for part in right.summands),
+        required_values=values,
         arithmetic=max(left.arithmetic, right.arithmetic),
     )
 
@@ -328,10 +343,10 @@ def _require_value(part: SumPart, other: RowExpression) -> SumPart:
 
     A constant beside a column counts that column's values.
     """
-    column = next((found.column for found in other.parts if found.column is not None), None)
-    if part.column is None and column is not None and other.values.column == column.name:
-        return replace(part, column=column, condition=join_all((other.values.condition, part.condition)))
-    return part.restrict(other.values.rows)
+    column = next((found.column for found in other.summands if found.column is not None), None)
+    if part.column is None and column is not None and other.required_values.column == column.name:
+        return replace(part, column=column, condition=join_all((other.required_values.condition, part.condition)))
+    return part.restrict(other.required_values.rows)
 
 
 def _read_scaled_expression(node: exp.Mul | exp.Div, reading: MeasureReading) -> RowExpression:
@@ -344,10 +359,10 @@ def _read_scaled_expression(node: exp.Mul | exp.Div, reading: MeasureReading) ->
     if isinstance(node, exp.Mul) and not _is_constant(right):
         left, right = right, left
     if isinstance(node, exp.Mul) and not _is_constant(right):
-        return _read_as_one_column(node, left.parts + right.parts, reading) or _multiply_parts(
+        return _read_as_one_column(node, left.summands + right.summands, reading) or _multiply_parts(
             node, left, right, reading
         )
-    factor = sum((part.coefficient for part in right.parts), Fraction(0))
+    factor = sum((part.coefficient for part in right.summands), Fraction(0))
     arithmetic = max(left.arithmetic, right.arithmetic)
     if isinstance(node, exp.Div):
         if arithmetic is Arithmetic.INTEGER or not factor:
@@ -358,25 +373,27 @@ def _read_scaled_expression(node: exp.Mul | exp.Div, reading: MeasureReading) ->
 
 def _multiply_parts(node: exp.Mul, left: RowExpression, right: RowExpression, reading: MeasureReading) -> RowExpression:
     """Return the products of each part of one expression with each part of the other, where both have a value."""
-    _check_parts(len(left.parts) * len(right.parts), node)
+    _check_parts(len(left.summands) * len(right.summands), node)
     needed = {*_list_required_columns(left), *_list_required_columns(right)}
     left, right = _name_factors(left), _name_factors(right)
     parts = []
-    for one in left.parts:
-        for other in right.parts:
+    for one in left.summands:
+        for other in right.summands:
             read = [part.column for part in (one, other) if part.column is not None and part.power]
             column = _make_product(node, read, reading) if len(read) == 2 else next(iter(read), None)
-            condition = join_all((one.condition, other.condition, left.values.condition, right.values.condition))
+            condition = join_all(
+                (one.condition, other.condition, left.required_values.condition, right.required_values.condition)
+            )
             parts.append(SumPart(one.coefficient * other.coefficient, column, condition, 1 if read else 0))
     columns = (part.column for part in parts if part.column is not None)
     both = next((column for column in columns if needed <= _list_factors(column)), None)
-    values = RequiredValues(None, join_all((left.values.rows, right.values.rows)))
+    values = RequiredValues(None, join_all((left.required_values.rows, right.required_values.rows)))
     if both is not None:
-        values = RequiredValues(both.name, join_all((left.values.condition, right.values.condition)))
+        values = RequiredValues(both.name, join_all((left.required_values.condition, right.required_values.condition)))
     present = values.rows if both is None else Not(IsNull(both.name))
     return RowExpression(
-        parts=tuple(part if both is not None and part.column == both else part.restrict(present) for part in parts),
-        values=values,
+        summands=tuple(part if both is not None and part.column == both else part.restrict(present) for part in parts),
+        required_values=values,
         arithmetic=max(left.arithmetic, right.arithmetic),
     )
 
@@ -410,25 +427,25 @@ def _name_factors(found: RowExpression) -> RowExpression:
 
     if not products:
         return found
-    values = found.values.rows if found.values.column in products else found.values.condition
+    values = found.required_values.rows if found.required_values.column in products else found.required_values.condition
     values = values.map_leaves(name_factors)
     return replace(
         found,
-        parts=tuple(replace(part, condition=part.condition.map_leaves(name_factors)) for part in found.parts),
-        values=RequiredValues(None, values)
-        if found.values.column in products
-        else replace(found.values, condition=values),
+        summands=tuple(replace(part, condition=part.condition.map_leaves(name_factors)) for part in found.summands),
+        required_values=RequiredValues(None, values)
+        if found.required_values.column in products
+        else replace(found.required_values, condition=values),
     )
 
 
 def _list_products(found: RowExpression) -> dict[str, tuple[str, ...]]:
-    columns = [part.column for part in found.parts if part.column is not None]
+    columns = [part.column for part in found.summands if part.column is not None]
     return {column.name: column.derivation.columns for column in columns if isinstance(column.derivation, Product)}
 
 
 def _list_required_columns(found: RowExpression) -> tuple[str | None, ...]:
     """Return the columns in which each row needs a value, as far as `values` requires columns."""
-    column = found.values.column
+    column = found.required_values.column
     return (None,) if column is None else _list_products(found).get(column, (column,))
 
 
@@ -439,7 +456,7 @@ def _list_factors(column: Column) -> frozenset[str | None]:
 
 
 def _is_constant(found: RowExpression) -> bool:
-    return found.values == RequiredValues(None, ALWAYS) and all(part.column is None for part in found.parts)
+    return found.required_values == RequiredValues(None, ALWAYS) and all(part.column is None for part in found.summands)
 
 
 _EXACT = frozenset(("DECIMAL",))

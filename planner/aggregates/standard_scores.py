@@ -85,7 +85,7 @@ def _vanishes_if_equal(one: Linear, divisor: Linear, within: GroupScope) -> bool
 def _add_up(mean: Aggregate, within: GroupScope) -> tuple[SumPart, ...]:
     """Return the parts of the sum that the mean of groups is that of."""
     groups = prod(len(values) for name, values in within.values if name in mean.cells.summed_keys)
-    return tuple(part.multiply(Fraction(groups * max(1, mean.cells.most))) for part in mean.parts)
+    return tuple(part.multiply(Fraction(groups * max(1, mean.cells.most_places))) for part in mean.parts)
 
 
 def _has_same_groups(mean: Aggregate, spread: Aggregate) -> bool:
@@ -97,7 +97,7 @@ def _has_same_groups(mean: Aggregate, spread: Aggregate) -> bool:
         or one.default is not None
     ):
         return False
-    return (other.key is None or bool(one.most)) and all(
+    return (other.key is None or bool(one.most_places)) and all(
         not taken or (place in taken and taken == one.taken[place]) for place, taken in enumerate(other.taken)
     )
 

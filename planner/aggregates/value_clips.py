@@ -77,7 +77,7 @@ def _list_unbounded_parts(leaf: Comparison | SpreadComparison) -> Iterator[_Unbo
         return
     low, high = _find_scale(leaf)
     divisors = {part.column for part in leaf.ratio_base}
-    for part in leaf.parts:
+    for part in leaf.summands:
         if part.power and part.coefficient and is_unbounded(part.column):
             if part.column not in divisors or low is None:
                 yield _UnboundedPart(leaf, part, low, high)
@@ -86,7 +86,7 @@ def _list_unbounded_parts(leaf: Comparison | SpreadComparison) -> Iterator[_Unbo
             else:
                 yield _UnboundedPart(leaf, part, Fraction(0), high)
     if leaf.other_mean is not None:
-        for part in leaf.other_mean.mean.parts:
+        for part in leaf.other_mean.mean.summands:
             if part.power and is_unbounded(part.column):
                 yield _UnboundedPart(leaf, part, None, None)
 
@@ -96,7 +96,7 @@ def _find_scale(leaf: Comparison) -> tuple[Fraction, Fraction] | tuple[None, Non
     if leaf.other_mean is not None:
         return None, None
     if _divides_by_sum(leaf):
-        most = max(map(_find_reach, leaf.parts), default=Fraction(0))
+        most = max(map(_find_largest_part, leaf.summands), default=Fraction(0))
         return -most, most
     is_mean = leaf.per_row is not None or leaf.divides_by_units
     at = (
@@ -112,11 +112,11 @@ def _find_scale(leaf: Comparison) -> tuple[Fraction, Fraction] | tuple[None, Non
 def _divides_by_sum(leaf: Comparison) -> bool:
     """Return True for a ratio whose divisor is a sum of columns, so that each side has a unit of its own."""
     return bool(leaf.ratio_base and not leaf.divides_by_units) or (
-        leaf.per_row is not None and all(part.power for part in leaf.parts)
+        leaf.per_row is not None and all(part.power for part in leaf.summands)
     )
 
 
-def _find_reach(part: SumPart) -> Fraction:
+def _find_largest_part(part: SumPart) -> Fraction:
     if not part.power or part.column is None or part.column.bounds is None:
         return Fraction(0)
     return max(abs(part.coefficient * Fraction(end)) for end in part.column.bounds)
@@ -129,7 +129,7 @@ def describe_clips(formulas: Iterable[Having]) -> tuple[str, ...]:
     missed: dict[Column, set[str]] = {}
     kept: dict[Column, set[str]] = {}
     for leaf, is_complement in (one for formula in formulas for one in _list_leaves(formula)):
-        for part in leaf.parts if isinstance(leaf, Comparison) else ():
+        for part in leaf.summands if isinstance(leaf, Comparison) else ():
             derivation = part.column.derivation if part.column is not None and part.power else None
             if part.column is not None and isinstance(derivation, Computed) and any(derivation.clipped):
                 assert isinstance(leaf, Comparison)
@@ -201,8 +201,8 @@ def _write_sentence(
     names = " and ".join(map(spell_name, column.derivation.unbounded_columns))
     why = f"nothing bounds {names}" if names else "its divisor may be near 0"
     return (
-        f"{' and '.join(texts)}: {values} count as {' and '.join(counts)}, as {why}, so that a group may be {may}; "
-        "WHERE or FILTER may say another range (SET keyhole.guard = 'refuse'; adds none)"
+        f"{' and '.join(texts)}: {values} count as {' and '.join(counts)}, as {why}. So a group may be {may}. WHERE "
+        "or FILTER can set another range (SET keyhole.guard = 'refuse'; clips nothing)"
     )
 
 

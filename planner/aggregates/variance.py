@@ -106,7 +106,7 @@ def _read_factor(node: exp.Expr, within: GroupScope) -> Fraction | None:
 
 
 def compare_variance(node: exp.Expr, operator: str, threshold: exp.Expr, within: GroupScope) -> Having:
-    """Return `node operator threshold` for a node that `is_variance`.
+    """Return the comparison `node operator threshold` for a variance or deviation `node`.
 
     Raise KH204, KH208 and the refusals of its FILTER.
     """
@@ -156,9 +156,9 @@ def _make_comparison(read: _ReadVariance, operator: str, threshold: Fraction, wi
         call.node.this, within.scope, within.constants, where=within.where, among=call.condition
     )
     column, scale, shift = _read_one_column(found, call)
-    if found.values.column != column.name:
+    if found.required_values.column != column.name:
         raise refuse_variance_argument(call.node)
-    values = found.values.restrict(call.condition)
+    values = found.required_values.restrict(call.condition)
     known = find_column(call.node.this, within.scope)
     argument = known.name if known else write_node(strip_parentheses(call.node.this))
     name, alias = function.name, function.alias
@@ -169,7 +169,7 @@ def _make_comparison(read: _ReadVariance, operator: str, threshold: Fraction, wi
         left = f"sqrt({left})"
         names = (left, "stddev" if function.is_sample else "stddev_pop")
     return SpreadComparison(
-        left=left,
+        left_text=left,
         names=(*names, column.name),
         argument=argument,
         suffix=call.suffix,
@@ -188,13 +188,13 @@ def _make_comparison(read: _ReadVariance, operator: str, threshold: Fraction, wi
 
 def _read_one_column(found: RowExpression, call: Call) -> tuple[Column, Fraction, Fraction]:
     """Return the expression as `scale * column + shift`."""
-    scaled = [part for part in found.parts if part.power]
+    scaled = [part for part in found.summands if part.power]
     if len(scaled) != 1 or scaled[0].column is None:
         raise refuse_variance_argument(call.node)
     (one,) = scaled
     assert one.column is not None
-    others = [part for part in found.parts if not part.power]
+    others = [part for part in found.summands if not part.power]
     alike = all(part.column == one.column and part.condition == one.condition for part in others)
-    if not alike or found.values != RequiredValues(one.column.name, one.condition):
+    if not alike or found.required_values != RequiredValues(one.column.name, one.condition):
         raise refuse_variance_argument(call.node)
     return one.column, one.coefficient, sum((part.coefficient for part in others), Fraction(0))

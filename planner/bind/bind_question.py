@@ -14,7 +14,7 @@ from planner.bind.other_tables import offer_join
 from planner.bind.set_branches import QuestionParts, read_question
 from planner.bind.unit_lists.resolve_lists import resolve_lists
 from planner.bind.unit_totals import resolve_unit_query
-from planner.bind.unit_values.bound_places import narrow_by_places
+from planner.bind.unit_values.bound_places import narrow_by_row_numbers
 from planner.bind.unit_values.resolve_values import resolve_values
 from planner.catalog.catalog import Catalog, Table
 from planner.catalog.key_space import KeySpace
@@ -119,7 +119,7 @@ def _ask_resolved(
     bounded = embedded.table
     if embedded.declared_table is not None:
         bounded = narrow_by_fixed_keys(embedded.declared_table, bounded, keys=what.keys.columns, where=what.where)
-    bounded = narrow_by_places(bounded, what.where)
+    bounded = narrow_by_row_numbers(bounded, what.where)
     table = add_products(bounded, (part.column for leaf in compared for part in leaf.every_part))
     based, told_of_bases = set_bases(formulas, accuracy)
     (formula, *predicates), priced = price_differences(

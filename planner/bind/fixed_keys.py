@@ -31,9 +31,9 @@ MOST_VALUES = 1000
 
 
 def narrow_by_fixed_keys(declared: Table, bounded: Table, *, keys: Sequence[Column], where: Condition) -> Table:
-    """Return a question's table with the narrower bounds that hold because its WHERE fixes keys.
+    """Return a question's table with narrower contribution bounds, if its WHERE fixes some keys to single values.
 
-    A key stays fixed only if it narrows a bound.
+    A fixed key is kept only if it narrows a bound.
 
     Parameters:
         declared: the table with the owner's groupings.
@@ -42,16 +42,16 @@ def narrow_by_fixed_keys(declared: Table, bounded: Table, *, keys: Sequence[Colu
     fixed = tuple(_find_fixed_keys(declared, keys, where)) if bounded.unit else ()
     if not fixed:
         return bounded
-    best = _narrow(bounded, apply_bounds(declared, keys, fixed))
+    best = _take_smaller_bounds(bounded, apply_bounds(declared, keys, fixed))
     named = {name for grouping in declared.groupings for name in grouping.keys}
     for one in sorted(fixed, key=lambda key: key.name in named):  # a key by which it is declared says more
         fewer = tuple(other for other in fixed if other != one)
-        if _narrow(bounded, apply_bounds(declared, keys, fewer)) == best:
+        if _take_smaller_bounds(bounded, apply_bounds(declared, keys, fewer)) == best:
             fixed = fewer
     return replace(best, fixed=fixed)
 
 
-def _narrow(table: Table, other: Table) -> Table:
+def _take_smaller_bounds(table: Table, other: Table) -> Table:
     """Return the table with the lesser of two bounds each."""
     totals = {column.name: column.per_unit for column in other.columns}
     cap = table.row_cap

@@ -41,17 +41,17 @@ class Relation:
 
     @property
     def public(self) -> PublicTable | None:
-        """The table, if it is public."""
+        """The relation's table if it is public, else None."""
         return self.table if isinstance(self.table, PublicTable) else None
 
     @property
     def private(self) -> Table | None:
-        """The table, if it is private."""
+        """The relation's table if it is private, else None."""
         return self.table if isinstance(self.table, Table) else None
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of its columns."""
+        """The names of the relation's columns."""
         return frozenset(column.name for column in self.table.columns)
 
     def looks_up_unit(self, called: str) -> bool:
@@ -60,7 +60,7 @@ class Relation:
 
     @property
     def is_outer(self) -> bool:
-        """Return True for a LEFT JOIN: rows stay that find no row of this table."""
+        """Return True if this table is joined by LEFT JOIN, so that rows without a partner in it stay."""
         return self.join is not None and bool(self.join.side)
 
 
@@ -74,7 +74,7 @@ class Equality:
     is_using: bool = False
 
     def columns(self) -> Iterator[exp.Column]:
-        """Yield the columns on both sides."""
+        """Yield the column on each side of the equality."""
         yield from self.left.find_all(exp.Column)
         yield from self.right.find_all(exp.Column)
 
@@ -83,24 +83,25 @@ class Equality:
 class FromClause:
     """A FROM of several tables.
 
-    `inner` are the equalities of WHERE, ON and USING that hold in every row. `outer` are those of each LEFT JOIN, by
-    the table's alias. `merged` are the columns of each table that USING leaves out of unqualified names.
+    `inner_equalities` are the equalities of WHERE, ON and USING that hold in every row. `outer_equalities` are those
+    of each LEFT JOIN, by the table's alias. `merged_columns` are the columns of each table that USING leaves out of
+    unqualified names.
     """
 
     relations: tuple[Relation, ...]
-    inner: tuple[Equality, ...]
-    outer: Mapping[str, tuple[Equality, ...]]
-    merged: Mapping[str, frozenset[str]]
+    inner_equalities: tuple[Equality, ...]
+    outer_equalities: Mapping[str, tuple[Equality, ...]]
+    merged_columns: Mapping[str, frozenset[str]]
 
     @property
     def mentioned_columns(self) -> set[str]:
-        """The names of columns in its equalities."""
-        found = [*self.inner, *(one for several in self.outer.values() for one in several)]
+        """The names of the columns in the clause's equalities."""
+        found = [*self.inner_equalities, *(one for several in self.outer_equalities.values() for one in several)]
         return {read_name(column.this) for equality in found for column in equality.columns()}
 
     def find_owners(self, node: exp.Expr) -> set[str]:
         """Return the tables whose columns an expression reads. Return none if a name is unknown or ambiguous."""
-        return _find_owners(node, self.relations, self.merged)
+        return _find_owners(node, self.relations, self.merged_columns)
 
     def find_owner(self, node: exp.Expr) -> tuple[str, str] | None:
         """Return the table and name of a plain column. Return None for other expressions and unknown columns."""

@@ -44,7 +44,7 @@ from planner.scope.functional_dependencies import map_key_values
 
 
 def apply_grouping_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
-    """Return the table with the bounds for a question by these keys, and without groupings.
+    """Return the table with one unit's contribution bounds for groups by these keys, and without groupings.
 
     Parameters:
         fixed: other keys that WHERE fixes to these values. Only rows with them are bounded.
@@ -83,7 +83,10 @@ def apply_grouping_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[
 
 
 def split_combined_keys(table: Table, keys: Sequence[Column]) -> list[Column]:
-    """Return the keys, with the parts of each combined key in its place. The parts group as finely, or finer."""
+    """Return the keys, with the parts of each combined key in its place.
+
+    Groups by the parts are as fine as groups by the combined key, or finer.
+    """
     found: dict[str, Column] = {}
     for key in keys:
         several = key.derivation.columns if isinstance(key.derivation, MergedKeys) else ()
@@ -103,13 +106,13 @@ def list_computed_keys(table: Table, keys: Sequence[Column]) -> list[Column]:
 
 
 def count_computed_groups(made: Sequence[Column], rows: int | None) -> int:
-    """Return the most groups of computed keys into which one unit's rows in a group of the other keys can fall."""
+    """Return the most groups of the computed keys in which one unit can count, within one group of the other keys."""
     groups = prod(len(key.domain or ()) for key in made)
     return groups if rows is None else min(groups, rows)
 
 
 def determines(base: Column, column: Column, table: Table) -> bool:
-    """Return True if rows with the same `base` have the same `column`, by the calendar or by pinned tables."""
+    """Return True if rows with equal `base` have equal `column`, because of the calendar or of pinned tables."""
     if column.name == base.name:
         return True
     match column.derivation:
@@ -136,18 +139,18 @@ def determines(base: Column, column: Column, table: Table) -> bool:
 class _DeclaredGroupings:
     """The groupings of a table, compared with a question's open keys.
 
-    A unit may have several values of an open key. `covered` are the places of the open keys that each grouping
-    determines. `are_coarser` says of each grouping whether the open keys determine it. `parts` is the number of its
-    groups among which the rows of one group lie, since fixed keys have few values. It is None if they do not tell.
+    A unit may have several values of an open key. `covered_places` are the places of the open keys that each grouping
+    determines. `are_coarser` says of each grouping whether the open keys determine it. `part_counts` is the number of
+    its groups among which the rows of one group lie, since fixed keys have few values. It is None if they do not tell.
     `are_exact` says that these groups hold no other rows.
     """
 
     groupings: tuple[Grouping, ...]
-    covered: tuple[frozenset[int], ...]
+    covered_places: tuple[frozenset[int], ...]
     are_coarser: tuple[bool, ...]
-    parts: tuple[int | None, ...]
+    part_counts: tuple[int | None, ...]
     are_exact: tuple[bool, ...]
-    open: int
+    open_keys: int
 
     @staticmethod
     def from_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey]) -> "_DeclaredGroupings":
@@ -157,7 +160,7 @@ class _DeclaredGroupings:
         told = [_find_determining_keys(table, columns, open_, fixed) for columns in named]
         return _DeclaredGroupings(
             groupings=table.groupings,
-            covered=tuple(
+            covered_places=tuple(
                 frozenset(i for i, key in enumerate(open_) if any(determines(base, key, table) for base in columns))
                 for columns in named
             ),
@@ -165,25 +168,25 @@ class _DeclaredGroupings:
                 all(table.determines(one) or any(determines(key, one, table) for key in open_) for one in columns)
                 for columns in named
             ),
-            parts=tuple(None if one is None else prod(len(key.values) for key in one) for one in told),
+            part_counts=tuple(None if one is None else prod(len(key.values) for key in one) for one in told),
             are_exact=tuple(
                 all(any(determines(base, table.get_column(key.name), table) for base in columns) for key in one or ())
                 for columns, one in zip(named, told, strict=True)
             ),
-            open=len(open_),
+            open_keys=len(open_),
         )
 
     def count_groups(self, default: int) -> int:
         """Return the number of groups of a unit: the least product that covers all open keys, else the default."""
-        if not self.open:
+        if not self.open_keys:
             return default
         least = {frozenset[int](): 1}
-        for grouping, covered in zip(self.groupings, self.covered, strict=True):
+        for grouping, covered in zip(self.groupings, self.covered_places, strict=True):
             if grouping.groups is not None and covered:
                 for others, product in list(least.items()):
                     both = others | covered
                     least[both] = min(product * grouping.groups, least.get(both, product * grouping.groups))
-        found = least.get(frozenset(range(self.open)))
+        found = least.get(frozenset(range(self.open_keys)))
         return max(default, *self._list_coarser_groups(), 1) if found is None else found
 
     def _list_coarser_groups(self) -> Iterator[int]:
@@ -222,9 +225,9 @@ class _DeclaredGroupings:
             mixed: totals of values of both signs, which coarser keys do not bound.
         """
         for grouping, covered, coarser, parts, exact in zip(
-            self.groupings, self.covered, self.are_coarser, self.parts, self.are_exact, strict=True
+            self.groupings, self.covered_places, self.are_coarser, self.part_counts, self.are_exact, strict=True
         ):
-            finer = len(covered) == self.open
+            finer = len(covered) == self.open_keys
             if coarser and (finer or not mixed):
                 yield grouping, 1
             elif parts is not None and ((finer and exact) or not mixed):

@@ -39,13 +39,13 @@ from planner.values.constant import ConstantContext
 class _JoinKey:
     """A join with a public table: its key, the column of the tables before it, and where that stands.
 
-    With several `pairs` of columns that are equal, `public` has a key that stands for all of them.
+    With several `column_pairs` of columns that are equal, `public` has a key that stands for all of them.
     """
 
     public: PublicTable
     key: str
     base: Column
-    pairs: tuple[tuple[str, str], ...]
+    column_pairs: tuple[tuple[str, str], ...]
     equalities: tuple[Equality, ...]
 
 
@@ -92,7 +92,9 @@ class _ScopeBuilder:
         assert relation.public is not None
         own = {relation.alias for relation in self._clause.relations if relation.private is not None}
         reached = own | {joined.alias for joined in self._done.public_tables}
-        equalities = self._clause.outer[relation.alias] if relation.is_outer else self._clause.inner
+        equalities = (
+            self._clause.outer_equalities[relation.alias] if relation.is_outer else self._clause.inner_equalities
+        )
         met: list[tuple[str, Column, Equality]] = []
         for equality in equalities:
             left, right = strip_parentheses(equality.left), strip_parentheses(equality.right)
@@ -141,7 +143,7 @@ class _ScopeBuilder:
         return None
 
     def _join(self, relation: Relation, found: _JoinKey) -> None:
-        public, bases = found.public, dict(found.pairs)
+        public, bases = found.public, dict(found.column_pairs)
         table, columns, met = self._done.table, [], None
         own = make_lookup_column(
             f"{relation.alias}.{found.key}", public, found.key, key=found.key, base=found.base, table=table
@@ -173,23 +175,23 @@ class _ScopeBuilder:
             values=() if met is not None or relation.is_outer else read_unique_values(public, found.key),
             columns=tuple(columns),
             all_columns=relation.names,
-            merged_columns=self._clause.merged[relation.alias],
+            merged_columns=self._clause.merged_columns[relation.alias],
             is_outer=relation.is_outer,
-            pairs=found.pairs,
+            column_pairs=found.column_pairs,
             using_columns=tuple(self._list_further(relation, found)),
         )
         self._done = replace(self._done, table=table, public_tables=(*self._done.public_tables, joined))
 
     def _list_further(self, relation: Relation, found: _JoinKey) -> Iterator[tuple[str, str]]:
         """Yield the columns of USING by which the table is not joined, each with the table that it stands beside."""
-        for one in self._clause.inner:
+        for one in self._clause.inner_equalities:
             sides = (
                 {read_name(column.args["table"]): read_name(column.this) for column in one.columns()}
                 if one.is_using
                 else {}
             )
             hidden = sides.pop(relation.alias, None)
-            if one not in found.equalities and hidden in self._clause.merged[relation.alias]:
+            if one not in found.equalities and hidden in self._clause.merged_columns[relation.alias]:
                 yield from ((called, alias) for alias, called in sides.items())
 
     def _rename_columns(self) -> Scope:
@@ -215,7 +217,7 @@ class _ScopeBuilder:
                 replace(
                     joined,
                     base=names.get(joined.base, joined.base),
-                    pairs=tuple((key, names.get(base, base)) for key, base in joined.pairs),
+                    column_pairs=tuple((key, names.get(base, base)) for key, base in joined.column_pairs),
                     match_column=None
                     if joined.match_column is None
                     else names.get(joined.match_column, joined.match_column),
@@ -229,7 +231,10 @@ class _ScopeBuilder:
 def read_row_conditions(
     select: exp.Select, scope: Scope, given: ConstantContext
 ) -> Iterator[tuple[exp.Expr, Condition]]:
-    """Yield the row conditions of WHERE and of inner joins, each conjunct with its meaning. Raise KH2xx."""
+    """Yield the row conditions of WHERE and of inner joins: each conjunct as written, with the condition that it means.
+
+    Raise KH2xx.
+    """
     for joined in scope.public_tables:
         if not joined.is_outer:
             yield scope.make_join_equality(joined), joined.make_condition()

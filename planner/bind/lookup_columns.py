@@ -54,11 +54,11 @@ _NUMERIC_DIGITS = 38  # the most that DuckDB's decimals have
 
 
 class NotUnique(Exception):
-    """The error for a public lookup column that holds a value twice, or NULL. Its text says which."""
+    """The error for a lookup column of a public table whose values repeat or include NULL. Its text says which."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _LookupRoles:
     """The use of looked-up values: their type, and the roles that they allow."""
 
     kind: SqlType
@@ -66,7 +66,7 @@ class _Found:
     domain: tuple[Value, ...] | None
     bounds: tuple[Decimal, Decimal]
     grid: Decimal
-    longest: int | None
+    max_length: int | None
 
 
 def read_public_values(table: PublicTable, column: str) -> tuple[Value | None, ...]:
@@ -80,7 +80,10 @@ def read_public_values(table: PublicTable, column: str) -> tuple[Value | None, .
 
 
 def read_unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
-    """Return a public column by which rows can be looked up. Raise `NotUnique` if its values repeat."""
+    """Return the values of a public column by which rows can be looked up, row by row.
+
+    Raise `NotUnique` if a value repeats or is NULL.
+    """
 
     def read() -> tuple[Value, ...] | str:
         if None in found:
@@ -100,7 +103,7 @@ def make_lookup_column(name: str, public: PublicTable, column: str, *, key: str,
     """Return the private `table`'s column `name`, looked up in a public table.
 
     It has the value of `column` in the public row whose `key` equals `base`. Its domain is the pinned values, and its
-    bounds are the least and the greatest of them. Raises `NotUnique`.
+    bounds are the least and the greatest of them. Raise `NotUnique` if `key` is not unique in the public table.
     """
     keys = read_unique_values(public, key)
     source = f"{public.name}.{column} by {key} {public.digest}"
@@ -151,19 +154,19 @@ def _type_column(name: str, given: Column, lookup: Lookup, *, base: Column, tabl
         prunable=False,
         comment=given.comment,
         ledger=base.ledger,
-        max_length=found.longest,
+        max_length=found.max_length,
     )
     return _measure_column(column, found, table) if found.kind in _MEASURES else column
 
 
-def _describe_looked_up_values(given: Column, lookup: Lookup) -> _Found:
+def _describe_looked_up_values(given: Column, lookup: Lookup) -> _LookupRoles:
     kind, declared = given.sql_type, given.declared
     present = _list_distinct_values(lookup.pairs.found, kind)
     if kind is SqlType.DOUBLE and declared.strip().lower() in ("real", "float4"):
         kind = SqlType.OTHER
     whole = kind is SqlType.INTEGER and present  # of whole numbers the ends say everything
     numbers = _read_numbers((present[0], present[-1]) if whole else present) if kind in _MEASURES else ()
-    places = max(map(_count_places, numbers), default=0)
+    places = max(map(_count_decimals, numbers), default=0)
     if kind in (SqlType.NUMERIC, SqlType.DOUBLE) and not all(map(Decimal.is_finite, numbers)):
         kind = SqlType.OTHER
     if kind is SqlType.NUMERIC:
@@ -173,13 +176,15 @@ def _describe_looked_up_values(given: Column, lookup: Lookup) -> _Found:
     bounds, grid = (
         _measure_looked_up_values(numbers, places) if kind in _MEASURES else ((Decimal(0), Decimal(0)), Decimal(1))
     )
-    return _Found(
+    return _LookupRoles(
         kind=kind,
         declared=declared,
         domain=tuple(present) if kind in KEY_TYPES and present else None,
         bounds=bounds,
         grid=grid,
-        longest=None if lookup.is_listed or kind is not SqlType.TEXT else max(map(len, map(str, present)), default=1),
+        max_length=None
+        if lookup.is_listed or kind is not SqlType.TEXT
+        else max(map(len, map(str, present)), default=1),
     )
 
 
@@ -207,7 +212,7 @@ def _read_numbers(found: Sequence[Value]) -> tuple[Decimal, ...]:
     return tuple(Decimal(value) for value in found if isinstance(value, int | Decimal))
 
 
-def _count_places(value: Decimal) -> int:
+def _count_decimals(value: Decimal) -> int:
     exponent = value.normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
@@ -223,7 +228,7 @@ def _measure_looked_up_values(found: tuple[Decimal, ...], places: int) -> tuple[
     return (low, high), Decimal(1).scaleb(-places)
 
 
-def _measure_column(column: Column, found: _Found, table: Table) -> Column:
+def _measure_column(column: Column, found: _LookupRoles, table: Table) -> Column:
     """Return the column as a measure, bounded by the pinned values."""
     low, high = found.bounds
     rows = table.rows_per_unit or 1
@@ -242,7 +247,7 @@ def find_listed_lookups(table: Table, condition: Condition) -> frozenset[str]:
 
 
 def move_conditions_to_bases(question: Question) -> Question:
-    """Return the conditions with each one on a looked-up column replaced by one on its stored base column.
+    """Return the question with each condition on a looked-up column replaced by a condition on its stored base column.
 
     A condition on a column whose values are not pinned one by one, as in a large public table, stays as it is.
     """
@@ -251,7 +256,7 @@ def move_conditions_to_bases(question: Question) -> Question:
         return question
     functionals = tuple(
         functional.map_conditions(lambda condition: _resolve_to_true_rows(condition, table))
-        for functional in question.computed
+        for functional in question.computed_functionals
     )
     needed = set(question.keys.names) | {name for functional in functionals for name in functional.columns}
     needed |= {column.name for column in table.columns if isinstance(column.derivation, Product)}
@@ -270,7 +275,7 @@ def move_conditions_to_bases(question: Question) -> Question:
         for column in table.columns
         if column.name in needed or not column.bases or unread.isdisjoint(table.include_bases((column.name,)))
     )
-    return replace(question.replace_computed(functionals), table=replace(table, columns=kept), where=left)
+    return replace(question.replace_computed_functionals(functionals), table=replace(table, columns=kept), where=left)
 
 
 def _intersect_lists(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
@@ -340,15 +345,15 @@ def _resolve_lookup(condition: Condition, column: Column, *, truth: bool) -> Con
     lookup = column.derivation
     exact = round_to_double(condition) if column.sql_type is SqlType.DOUBLE else condition
 
-    def holds(value: Value | None) -> bool:
+    def has_truth(value: Value | None) -> bool:
         if column.sql_type is SqlType.DOUBLE and isinstance(value, Decimal):
             value = Decimal(float(value))
         return evaluate(exact, {column.name: value}) is truth
 
-    if holds(None):
-        others = _make_within(lookup.column, [known for known, value in lookup.pairs if not holds(value)])
+    if has_truth(None):
+        others = _make_within(lookup.column, [known for known, value in lookup.pairs if not has_truth(value)])
         return ALWAYS if others == NEVER else join_any((IsNull(lookup.column), Not(others)))
-    return _make_within(lookup.column, [known for known, value in lookup.pairs if holds(value)])
+    return _make_within(lookup.column, [known for known, value in lookup.pairs if has_truth(value)])
 
 
 def _make_within(column: str, found: list[Value]) -> Condition:

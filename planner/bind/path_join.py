@@ -53,7 +53,7 @@ def join_along_path(tables: Sequence[Table]) -> tuple[Table, tuple[Names, ...]]:
     called = {**names, **units}
     joined = replace(
         first,
-        columns=(*first.columns, *(_bring_column(column, called, rows=first.rows_per_unit) for column in brought)),
+        columns=(*first.columns, *(_join_column(column, called, rows=first.rows_per_unit) for column in brought)),
         path=replace(first.path, table=reached, added_columns=tuple((one.name, names[one.name]) for one in brought)),
     )
     own_names = {column.name: column.name for column in first.columns}
@@ -102,14 +102,14 @@ def list_declared_tables(table: Table) -> Iterator[Table]:
 
 
 def find_stored_key(table: Table, column: Column) -> Column:
-    """Return the stored column by which a looked-up column is found. Return any other column unchanged."""
+    """Return the stored column by whose value a looked-up column is found. Return any other column unchanged."""
     if isinstance(column.derivation, Lookup):
         return find_stored_key(table, table.get_column(column.derivation.column))
     return column
 
 
 def carry_column(column: Column, named: Names, *, repeated: int | None) -> Column:
-    """Return a column under its name in a joined table.
+    """Return a column of a table as a column of a join, under its new name.
 
     Parameters:
         repeated: how often the join repeats each row, or None if that is unknown.
@@ -125,7 +125,7 @@ def carry_column(column: Column, named: Names, *, repeated: int | None) -> Colum
     return replace(column, name=named[column.name], derivation=derivation, per_unit=per_unit, ledger=ledger)
 
 
-def _bring_column(column: Column, named: Names, *, rows: int | None) -> Column:
+def _join_column(column: Column, named: Names, *, rows: int | None) -> Column:
     """Return a column of the path's other table as a column of the join.
 
     The join repeats a row of the other table for each row that leads to it.

@@ -38,11 +38,11 @@ _CONDITIONS = (
 def bind_scores(
     embedded: EmbeddedQuestion, catalog: Catalog, texts: Sequence[str], *, accuracy: Accuracy, today: date
 ) -> tuple[Question, tuple[RowNumber, ...]]:
-    """Return a question that sums numbers of rows, and the numbers.
+    """Return a question that sums numbers of rows, and these numbers.
 
     The text is `SELECT .. WHERE .. GROUP BY .. HAVING sum(x) > 0 AND sum(y) > 0 ..`, and the numbers are x, y, and so
-    on. The question has no formula, and its functionals are the parts of the numbers. A condition in the place of a
-    number is 1 if true, 0 if false, and has no value if NULL.
+    on. The question has no formula, and its functionals are the summands of the numbers. If a number is a condition,
+    it is 1 if true, 0 if false, and has no value if NULL.
 
     Parameters:
         texts: the texts of x, y and so on, as written.
@@ -159,4 +159,4 @@ def _read_number(node: exp.Expr, scope: Scope, given: ConstantContext) -> tuple[
         truth = read_row_truth(inner, scope, given)
         return (SumPart(Fraction(1), None, truth.true, 0),), join_any((truth.true, truth.false))
     made = read_row_expression(inner, scope, given)
-    return made.parts, made.values.rows
+    return made.summands, made.required_values.rows

@@ -58,13 +58,16 @@ def join_private_tables(clause: FromClause) -> Scope:
         for relation, mapped in zip(chain.relations, of_tables, strict=True)
     }
     members = tuple(
-        UnitTable(one.alias, table.name, columns[one.alias], clause.merged[one.alias]) for one, table in private
+        UnitTable(one.alias, table.name, columns[one.alias], clause.merged_columns[one.alias]) for one, table in private
     )
     return Scope(table=joined, alias=first.alias, members=members)
 
 
 def _check_tables(relations: Sequence[Relation], tables: Sequence[Table]) -> None:
-    """Check that the tables have the same privacy units, and that none is joined with itself. Raise KH107."""
+    """Check that the tables have the same privacy units, and that none is joined with itself.
+
+    Raise KH107 otherwise.
+    """
     for index, (relation, table) in enumerate(zip(relations, tables, strict=True)):
         if index and not have_same_units(tables[: index + 1]):
             raise refuse_different_units(relation.node)
@@ -76,7 +79,7 @@ def _find_chains(clause: FromClause, chains: list[_Chain]) -> list[_Chain]:
     """Return the tables, with those that are joined along a path in one chain."""
     for reached in list(chains):
         head = reached.relations[0]
-        equalities = clause.outer[head.alias] if head.is_outer else clause.inner
+        equalities = clause.outer_equalities[head.alias] if head.is_outer else clause.inner_equalities
         for chain in chains:
             last, path = chain.relations[-1], chain.tables[-1].path
             if path is None or path.table.name != reached.tables[0].name or chain is reached:
@@ -101,11 +104,14 @@ def _list_pairs(clause: FromClause, equality: Equality) -> Iterator[tuple[tuple[
 
 
 def _check_joins(clause: FromClause, chains: Sequence[_Chain]) -> None:
-    """Check that LEFT JOIN is only used along keys, and that no table joined on the unit caps rows. Raise KH107."""
+    """Check that LEFT JOIN is only used along keys, and that no table joined on the unit caps rows.
+
+    Raise KH107 otherwise.
+    """
     heads = [chain.relations[0] for chain in chains]
     outer = next((head for head in heads if head.is_outer), None)
     if outer is not None:
-        raise refuse_private_left_join(outer.node, instead=_find_step(outer, chains))
+        raise refuse_private_left_join(outer.node, instead=_find_join_condition(outer, chains))
     if len(chains) == 1:
         return
     for chain in chains:
@@ -114,7 +120,7 @@ def _check_joins(clause: FromClause, chains: Sequence[_Chain]) -> None:
     _check_units(clause, chains)
 
 
-def _find_step(relation: Relation, chains: Sequence[_Chain]) -> str | None:
+def _find_join_condition(relation: Relation, chains: Sequence[_Chain]) -> str | None:
     """Return the condition that joins a table with another one along a key, if the policy has such a step."""
     for chain in chains:
         for other, table in zip(chain.relations, chain.tables, strict=True):
@@ -138,7 +144,7 @@ def _check_units(clause: FromClause, chains: Sequence[_Chain]) -> None:
         met = {0}
         equal = [
             pair
-            for one in clause.inner
+            for one in clause.inner_equalities
             if (pair := _find_joined_units(clause, one, units)) is not None and pair[1] == index
         ]
         joined = [{places[alias] for alias in both} for both, _ in equal]
@@ -151,9 +157,9 @@ def _check_units(clause: FromClause, chains: Sequence[_Chain]) -> None:
                     f"{spell_name(relation.alias)}.{spell_name(own)} = {spell_name(first.alias)}.{spell_name(other)}"
                     for own, other in zip(units[relation.alias], units[first.alias], strict=True)
                 )
-                step = _find_step(relation, [one for one in chains if one is not chain])
+                step = _find_join_condition(relation, [one for one in chains if one is not chain])
                 raise refuse_join_without_unit(relation.alias, first.alias, relation.node, wanted=wanted, along=step)
-    for one in clause.inner:
+    for one in clause.inner_equalities:
         sides = [clause.find_owner(side) for side in (one.left, one.right)]
         private = [found[0] for found in sides if found is not None and found[0] in units]
         apart = len({places[alias] for alias in private}) == 2

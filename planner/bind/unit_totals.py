@@ -71,7 +71,7 @@ class _UnitTotals:
     query: UnitQuery
     table: Table
     within: GroupScope
-    made: dict[str, tuple[UnitTotal, Column]] = field(default_factory=dict)
+    totals_by_identity: dict[str, tuple[UnitTotal, Column]] = field(default_factory=dict)
     meanings: dict[str, str] = field(default_factory=dict)
 
     def find_column(self, column: str, called: str, node: exp.Expr) -> str:
@@ -81,7 +81,7 @@ class _UnitTotals:
         """
         total, made, self.table = _make_total(node, self.within, self.table, column=column, called=called)
         known = self.meanings.setdefault(identify_total(total), column)
-        self.made.setdefault(known, (total, made))
+        self.totals_by_identity.setdefault(known, (total, made))
         return known
 
 
@@ -128,25 +128,25 @@ def _resolve(embedded: EmbeddedQuestion, query: UnitQuery, given: ConstantContex
         except KeyholeError as error:
             if error.code != "KH110" or isinstance(strip_parentheses(node), AGGREGATES):
                 raise
-            composed[called] = _put_columns(node, totals, shown, where=called)
+            composed[called] = _replace_by_columns(node, totals, shown, where=called)
     embedded = _compose(embedded, composed)
     having = select.args.get("having")
     if having is not None:
         inside = [(column.name, column.name) for column in query.groups if column.name in groups]
-        condition = _put_columns(having.this, totals, inside, where="HAVING")
-        own = make_unit_table(query, tuple(column for _, column in totals.made.values()))
+        condition = _replace_by_columns(having.this, totals, inside, where="HAVING")
+        own = make_unit_table(query, tuple(column for _, column in totals.totals_by_identity.values()))
         inner = Scope(table=own, alias=query.alias, subquery_columns=tuple(inside))
         whole += _split_conjuncts([read_row_condition(condition, inner, given)])
-    table = make_unit_table(query, tuple(column for _, column in totals.made.values()))
+    table = make_unit_table(query, tuple(column for _, column in totals.totals_by_identity.values()))
     listed = (*((called, names.get(column, column)) for called, column in query.column_names), *shown)
     written = tuple((write_node(node), called) for called, node in composed.items())
     resolved_query = replace(query, column_names=listed, conditions=tuple(whole), total_expressions=written)
-    made = UnitRows(totals.table, join_all(rows), tuple(total for total, _ in totals.made.values()))
+    made = UnitRows(totals.table, join_all(rows), tuple(total for total, _ in totals.totals_by_identity.values()))
     return replace(embedded, table=table, unit_query=resolved_query), made
 
 
 def read_group_totals(query: UnitQuery, condition: exp.Expr, within: GroupScope) -> tuple[UnitRows, Table, Truth]:
-    """Return the totals that a condition reads of a unit's rows, the table with them, and where the condition holds.
+    """Return the unit's totals that a condition reads, the table with them as columns, and the condition's truth.
 
     Parameters:
         query: the subquery with the rows of the unit and its groups. It shows nothing else.
@@ -156,12 +156,16 @@ def read_group_totals(query: UnitQuery, condition: exp.Expr, within: GroupScope)
     """
     totals = _UnitTotals(query, query.table, within)
     inside = list(query.column_names)
-    read = _put_columns(condition, totals, inside, where="HAVING")
-    shown = make_unit_table(query, tuple(column for _, column in totals.made.values()))
+    read = _replace_by_columns(condition, totals, inside, where="HAVING")
+    shown = make_unit_table(query, tuple(column for _, column in totals.totals_by_identity.values()))
     truth = read_row_truth(
         read, Scope(table=shown, alias=query.alias, subquery_columns=tuple(inside)), within.constants
     )
-    return UnitRows(totals.table, within.where, tuple(total for total, _ in totals.made.values())), shown, truth
+    return (
+        UnitRows(totals.table, within.where, tuple(total for total, _ in totals.totals_by_identity.values())),
+        shown,
+        truth,
+    )
 
 
 def _split_conjuncts(conditions: Iterable[Condition]) -> Iterator[Condition]:
@@ -203,10 +207,10 @@ def _find_free_name(text: str, where: str, listed: Iterable[tuple[str, str]]) ->
     return text if all(text != taken for taken, _ in listed) else f"{text} in {where}"
 
 
-def _put_columns(node: exp.Expr, totals: _UnitTotals, listed: list[tuple[str, str]], *, where: str) -> exp.Expr:
+def _replace_by_columns(node: exp.Expr, totals: _UnitTotals, listed: list[tuple[str, str]], *, where: str) -> exp.Expr:
     """Return an expression of totals with a column for every aggregate. Add the columns' names to `listed`."""
 
-    def put_column(inner: exp.Expr) -> exp.Expr:
+    def replace_aggregate(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):
             return inner
         called = _find_free_name(write_node(inner), where, (*totals.query.column_names, *listed))
@@ -214,7 +218,7 @@ def _put_columns(node: exp.Expr, totals: _UnitTotals, listed: list[tuple[str, st
         return exp.Column(this=exp.Identifier(this=called, quoted=True))
 
     numbered = node.copy().transform(partial(_number_days, within=totals.within), copy=False)
-    return numbered.transform(put_column, copy=False)
+    return numbered.transform(replace_aggregate, copy=False)
 
 
 def _number_days(node: exp.Expr, *, within: GroupScope) -> exp.Expr:
@@ -244,20 +248,20 @@ def _make_total(
     found = _read_aggregate(node, within, table)
     comparison = Comparison(
         text=found.text,
-        left=found.text,
+        left_text=found.text,
         names=found.names,
         measure=Measure.VALUES if found.measure is Measure.VALUES else Measure.TOTAL,
-        parts=found.parts,
+        summands=found.summands,
         operator=">",
-        at=Fraction(0),
+        right_value=Fraction(0),
         threshold=Fraction(0),
         origin=Fraction(0),
         per_row=None,
-        values=found.values,
+        required_values=found.required_values,
         slack=Slack.THRESHOLD,
         position=find_position(node),
     )
-    table = add_products(table, (part.column for part in found.parts))
+    table = add_products(table, (part.column for part in found.summands))
     made, step = make_functional(comparison, table=table, min_rows=1, where=within.where)
     low, high = _find_range(made, table, where=within.where)
     exact = convert_to_exact_decimal(step)
@@ -269,7 +273,7 @@ def _make_total(
     bounds = (exact * low, exact * high)
     described = f"{called} = {found.text}" if called else found.text
     return (
-        UnitTotal(column, described, made, _make_presence(found.values), low, high),
+        UnitTotal(column, described, made, _make_presence(found.required_values), low, high),
         Column(column, kind, declared, bounds=bounds, grid=exact),
         table,
     )
@@ -305,18 +309,18 @@ def _make_taken_total(
     It is within the bounds of a value, however many rows there are.
     """
     found = _read_aggregate(summed, within, table)
-    (part, *others) = found.parts or (None,)
+    (part, *others) = found.summands or (None,)
     if part is None or others or part.column is None or part.power != 1:
         raise refuse_unknown_total(node, table)
     table = add_products(table, [part.column])
     ends = find_grid(part.column, table, position=find_position(node))
-    terms, step = make_row_terms(found.parts, {part.column.name: ends})
+    terms, step = make_row_terms(found.summands, {part.column.name: ends})
     (term,) = terms
     low, high = sorted(term.coefficient * end for end in ends[1:])
-    present, parts, arithmetic = _make_presence(found.values), 0, found.arithmetic
+    present, parts, arithmetic = _make_presence(found.required_values), 0, found.arithmetic
     if measure is Measure.MEAN:  # above the least value, divided by how many there are
         terms = (term, Term(-low, None, term.condition, 0)) if low else terms
-        present = _count_values(found.values, table)
+        present = _count_values(found.required_values, table)
     text = f"{_NAMES[measure]}{found.text.removeprefix('sum')}"
     made = Functional(
         name=text,
@@ -359,7 +363,7 @@ def _read_aggregate(node: exp.Expr, within: GroupScope, table: Table) -> Aggrega
     ((aggregate, coefficient),) = found.summands
     if coefficient != 1 or aggregate.divisor or aggregate.measure is Measure.UNITS:
         raise refuse_unknown_total(node, table)
-    if len(aggregate.values) > 1:
+    if len(aggregate.required_values) > 1:
         raise refuse_unknown_total(node, table)
     return replace(aggregate, arithmetic=found.arithmetic)
 

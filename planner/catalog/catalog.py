@@ -448,7 +448,7 @@ class PublicTable:
     rows: tuple[tuple[Value | None, ...], ...]
     digest: str
     comment: str | None = None
-    required: tuple[str, ...] = ()
+    not_null_columns: tuple[str, ...] = ()
     unique: tuple[str, ...] = ()
     results: ResultCache = field(default_factory=ResultCache, init=False, compare=False, repr=False)
 

@@ -15,7 +15,7 @@ expected (of the processors' time), most .4 to 1.1 times; other work on the mach
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """The approximate number of rows and privacy units of a table, as its owner declares them. Both are public."""
+    """The approximate number of rows and of privacy units of a table, as its owner declares them. Both are public."""
 
     rows: int
     units: int
@@ -39,7 +39,7 @@ class EngineWork:
 
     @property
     def amounts(self) -> tuple[float, ...]:
-        """All amounts, in the order of the fields."""
+        """All amounts of work, in the order of the fields."""
         return astuple(self)
 
 
@@ -51,7 +51,7 @@ class Pace:
     seconds: EngineWork
 
     def estimate_time(self, work: EngineWork, *, timeout_ms: int) -> "ExpectedTime":
-        """Return the expected time of that work at the measured pace."""
+        """Return the expected time of some work at the measured pace, with the timeout as its limit."""
         parts = zip(self.seconds.amounts, work.amounts, strict=True)
         return ExpectedTime(sum(seconds * amount for seconds, amount in parts), timeout_ms / 1000)
 
@@ -65,18 +65,18 @@ class ExpectedTime:
 
     @property
     def is_too_long(self) -> bool:
-        """Return True if the question is expected to take longer than the timeout, so that it is refused."""
+        """Return True if the question is expected to take longer than the timeout. It is then refused."""
         return self.seconds > self.timeout_s
 
     @property
     def sentence(self) -> str:
-        """The line about the expected time in EXPLAIN."""
+        """EXPLAIN's line about the expected time."""
         about = f"about {write_seconds(self.seconds)} at the source"
         limit = f"the timeout is {write_seconds(self.timeout_s)}"
         if self.is_too_long:
             return f"{about}; {limit}   -> this question would be refused"
         if self.seconds * UNCERTAINTY_FACTOR > self.timeout_s:
-            return f"{about}; {limit}, and a question that runs into it stays paid"
+            return f"{about}; {limit}, and a question that runs into it stays charged"
         return about
 
 

@@ -23,11 +23,11 @@ class Amount:
 
     @property
     def text(self) -> str:
-        """The amount as text of the setting."""
+        """The amount as the setting's text writes it."""
         return f"{self.number:f}{'%' if self.is_percent else BOUNDS_SUFFIX if self.refers_to_bounds else ''}"
 
     def multiply(self, factor: Decimal) -> "Amount":
-        """Return the amount times a factor; percentages end at 100."""
+        """Return the amount times a factor. A percentage is at most 100."""
         number = self.number * factor
         return replace(
             self, number=(number if not (self.is_percent or self.refers_to_bounds) else min(number, Decimal(100)))
@@ -50,17 +50,24 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """Tolerances by aggregate: `named` by its text, its function or its column; `default` for all others."""
+    """Tolerances by aggregate.
 
-    default: Amount | None
-    named: tuple[tuple[str, Amount], ...]
+    The keys of `named_tolerances` are texts, functions or columns of aggregates. `default_tolerance` is for all
+    others.
+    """
+
+    default_tolerance: Amount | None
+    named_tolerances: tuple[tuple[str, Amount], ...]
 
     def find_amount(self, names: tuple[str, ...]) -> Amount | None:
-        """Return the tolerance of an aggregate. The first of its names that has a tolerance decides."""
-        if not self.named:
-            return self.default
-        named = dict(self.named)
-        return next((named[name] for name in map(squeeze_name, names) if name in named), self.default)
+        """Return the tolerance of an aggregate: that of the first of its names for which one is set, else the default.
+
+        The first of its names that has a tolerance decides.
+        """
+        if not self.named_tolerances:
+            return self.default_tolerance
+        named = dict(self.named_tolerances)
+        return next((named[name] for name in map(squeeze_name, names) if name in named), self.default_tolerance)
 
 
 def squeeze_name(name: str) -> str:
@@ -105,7 +112,7 @@ def split_outside_parentheses(text: str, *, by: str) -> list[str]:
 
 
 def parse_tolerances(text: str) -> Tolerances:
-    """Parse the tolerances of a setting's text. Raise KH402."""
+    """Parse the tolerances of a setting's text. Raise KH402 for a text that is no list of tolerances."""
     default: Amount | None = None
     named: dict[str, Amount] = {}
     for item in split_outside_parentheses(text, by=","):
@@ -119,7 +126,7 @@ def parse_tolerances(text: str) -> Tolerances:
             named[key] = _parse_amount(amount.strip())
         else:
             default = _parse_amount(item.removeprefix("=").strip())
-    return Tolerances(default=default, named=tuple(named.items()))
+    return Tolerances(default_tolerance=default, named_tolerances=tuple(named.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,19 +162,19 @@ def quote_literal(text: str) -> str:
 
 
 def widen_tolerances(tolerance: str, factor: Decimal) -> str:
-    """Return a setting's text with all tolerances multiplied by a factor; percentages end at 100 %."""
+    """Return a setting's text with all tolerances multiplied by a factor; a percentage is at most 100 %."""
     found = parse_tolerances(tolerance)
 
     def widen(amount: Amount) -> str:
         widened = amount.multiply(factor)
         return replace(widened, number=widened.number.normalize()).text
 
-    texts = [] if found.default is None else [widen(found.default)]
-    return ", ".join((*texts, *(f"{name}={widen(amount)}" for name, amount in found.named)))
+    texts = [] if found.default_tolerance is None else [widen(found.default_tolerance)]
+    return ", ".join((*texts, *(f"{name}={widen(amount)}" for name, amount in found.named_tolerances)))
 
 
 def set_amount(text: str, name: str, amount: Decimal | str) -> str:
-    """Return a setting's text in which the tolerance of `name` is `amount`, in place of an earlier one."""
+    """Return the text of the tolerance setting with `amount` for `name`, in place of an earlier amount."""
     kept = [
         item
         for item in split_outside_parentheses(text, by=",")
@@ -177,5 +184,5 @@ def set_amount(text: str, name: str, amount: Decimal | str) -> str:
 
 
 def round_allowed_steps(amount: Amount, *, threshold: Fraction, step: StepSize) -> int:
-    """Return the tolerance in integer steps, rounded down. Raise KH304."""
+    """Return the tolerance in integer steps, rounded down. Raise KH304 for a percentage of zero."""
     return floor(count_allowed_steps(amount, threshold=threshold, step=step))

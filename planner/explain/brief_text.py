@@ -30,7 +30,7 @@ VERBOSE_HINT = "  More: EXPLAIN VERBOSE, or keyhole explain --verbose"
 
 
 def explain_briefly(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return a plan as the lines of EXPLAIN.
+    """Return a plan as the ten or so lines of EXPLAIN, without VERBOSE.
 
     Guarantee: a function of plan and balances; nothing in it depends on data, and nothing is spent.
 
@@ -62,7 +62,7 @@ def _write_lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...
 
 def _write_question_lines(plan: Plan) -> Iterator[str]:
     """Yield the question as Keyhole reads it: thresholds with the guards that were added, and the ranking."""
-    asked = plan.asked
+    asked = plan.asked_question
     if asked.formula != TRUE or not (asked.predicates or is_ranking_only(plan)):
         formula = spell_formula(asked.formula, spell_literals(asked), both="AND", either="OR")
         yield f"  Asked: {shorten_formula(formula)}"
@@ -108,7 +108,7 @@ def _describe_bounds(plan: Plan) -> Iterator[str]:
     table = question.table if question.per_unit is None else question.per_unit.table
     if table.unit and not table.is_row_unit:
         yield f"of one ({table.unit_text}) at most {_describe_group_bound(plan, table)} count"
-        clipped = (describe_clipping(plan, one, unit="it", total="its total") for one in question.computed)
+        clipped = (describe_clipping(plan, one, unit="it", total="its total") for one in question.computed_functionals)
         inside = [text for text in dict.fromkeys(clipped) if text is not None]
         if table.row_cap:
             inside.insert(0, f"it counts at most {table.row_cap.rows} rows")

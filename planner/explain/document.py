@@ -46,11 +46,15 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
     named = letter_literals(plan)
     texts = spell_literals(plan.question)
     document: dict[str, Any] = {
-        "formula": spell_formula(plan.asked.formula, spell_literals(plan.asked), both="AND", either="OR"),
+        "formula": spell_formula(
+            plan.asked_question.formula, spell_literals(plan.asked_question), both="AND", either="OR"
+        ),
         "minimised": spell_formula(order_formula(plan.minimised, named), texts, both="AND", either="OR"),
-        "exact": plan.minimised.exact,
+        "exact": plan.minimised.is_minimal,
         "letters": spell_formula(order_formula(plan.minimised, named), map_letters(named), both="and", either="or"),
-        "typed_letters": spell_formula(plan.asked.formula, map_typed_letters(plan, named), both="and", either="or"),
+        "typed_letters": spell_formula(
+            plan.asked_question.formula, map_typed_letters(plan, named), both="and", either="or"
+        ),
         "literals": [_write_literal(plan, one) for one in named],
         "idle": [{"letter": letter, "text": text} for letter, text in list_idle_literals(plan, named)],
         "prime_implicants": [[texts[identify_literal(cut)] for cut in term] for term in plan.minimised.implicants],
@@ -113,13 +117,13 @@ def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
 
 
 def _write_predicates(plan: Plan, named: tuple[NamedLiteral, ...]) -> Iterator[dict[str, Any]]:
-    names = plan.asked.predicate_names
-    for name, asked, one in zip(names, plan.asked.predicates, plan.predicates, strict=True):
+    names = plan.asked_question.predicate_names
+    for name, asked, one in zip(names, plan.asked_question.predicates, plan.predicates, strict=True):
         yield {
             "column": name,
-            "formula": spell_formula(asked, spell_literals(plan.asked), both="AND", either="OR"),
+            "formula": spell_formula(asked, spell_literals(plan.asked_question), both="AND", either="OR"),
             "letters": spell_formula(order_formula(one, named), map_letters(named), both="and", either="or"),
-            "exact": one.exact,
+            "exact": one.is_minimal,
         }
 
 

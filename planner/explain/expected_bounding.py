@@ -53,7 +53,7 @@ def list_expected_cuts(plan: Plan, *, mean_rows: float) -> tuple[ExpectedCut, ..
     ratio = 1.0 - 1.0 / max(1.0, mean_rows)
     return tuple(
         ExpectedCut(name=functional.name, share=_compute_share(plan, functional, ratio))
-        for functional in plan.question.computed
+        for functional in plan.question.computed_functionals
     )
 
 

@@ -27,15 +27,15 @@ _FILLS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _PlacedNode:
     """A node with its place: its column from the left, and the middle of its row in pixels from the top of its tree."""
 
     branch: Branch
     column: int
     middle: float
-    children: tuple["_Placed", ...]
+    children: tuple["_PlacedNode", ...]
 
-    def walk(self) -> Iterator["_Placed"]:
+    def walk(self) -> Iterator["_PlacedNode"]:
         yield self
         for child in self.children:
             yield from child.walk()
@@ -56,8 +56,8 @@ def draw_formula(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
     for heading, root in trees:
         parts.append(_draw_text(_MARGIN, top + _FONT, heading, is_bold=True))
         top += _TITLE
-        placed, rows = _place_node(root, column=0, row=0)
-        lefts, right = _place_columns(placed)
+        placed, rows = _lay_out_node(root, column=0, row=0)
+        lefts, right = _lay_out_columns(placed)
         parts += _draw_nodes(placed, lefts, top)
         width = max(width, right + _MARGIN, _measure_text(heading) + 2 * _MARGIN)
         top += rows * _ROW + _MARGIN
@@ -73,21 +73,21 @@ def draw_formula(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
     )
 
 
-def _place_node(branch: Branch, *, column: int, row: int) -> tuple[_Placed, int]:
+def _lay_out_node(branch: Branch, *, column: int, row: int) -> tuple[_PlacedNode, int]:
     """Return the node in its place, and the number of rows that it and its descendants take."""
     if not branch.children:
-        return _Placed(branch=branch, column=column, middle=(row + 0.5) * _ROW, children=()), 1
-    children: list[_Placed] = []
+        return _PlacedNode(branch=branch, column=column, middle=(row + 0.5) * _ROW, children=()), 1
+    children: list[_PlacedNode] = []
     taken = 0
     for child in branch.children:
-        placed, rows = _place_node(child, column=column + 1, row=row + taken)
+        placed, rows = _lay_out_node(child, column=column + 1, row=row + taken)
         children.append(placed)
         taken += rows
     middle = 0.5 * (children[0].middle + children[-1].middle)
-    return _Placed(branch=branch, column=column, middle=middle, children=tuple(children)), taken
+    return _PlacedNode(branch=branch, column=column, middle=middle, children=tuple(children)), taken
 
 
-def _place_columns(root: _Placed) -> tuple[list[float], float]:
+def _lay_out_columns(root: _PlacedNode) -> tuple[list[float], float]:
     """Return the left edge of every column, and the right edge of the last."""
     widest: dict[int, float] = {}
     for node in root.walk():
@@ -107,7 +107,7 @@ def _measure_text(text: str) -> float:
     return len(_spell_invisible(text)) * _CHARACTER
 
 
-def _draw_nodes(root: _Placed, lefts: Sequence[float], top: float) -> Iterator[str]:
+def _draw_nodes(root: _PlacedNode, lefts: Sequence[float], top: float) -> Iterator[str]:
     for node in root.walk():
         left, middle = lefts[node.column], top + node.middle
         breadth = _measure_branch(node.branch)

@@ -56,7 +56,7 @@ def build_trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
     """
     named = letter_literals(plan)
     kept = map_letters(named)
-    before, texts = map_typed_letters(plan, named), spell_literals(plan.asked)
+    before, texts = map_typed_letters(plan, named), spell_literals(plan.asked_question)
     bare = set(kept.values())
 
     def make_typed_branch(cut: Cut) -> Branch:
@@ -77,12 +77,12 @@ def build_trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
 
     drawn: set[int] = set()
 
-    heading = "as it is evaluated: minimal" if all(one.exact for one in plan.canonical) else "as it is evaluated"
+    heading = "as it is evaluated: minimal" if all(one.is_minimal for one in plan.canonical) else "as it is evaluated"
     if named:
         heading = f"{heading}, worst case {write_ceiling(plan.worst_case_epsilon)} epsilon for a group"
-    typed = [_make_branch(formula, make_typed_branch) for formula in plan.asked.formulas]
+    typed = [_make_branch(formula, make_typed_branch) for formula in plan.asked_question.formulas]
     evaluated = [_make_branch(order_formula(one, named), make_evaluated_branch) for one in plan.canonical]
-    names = plan.asked.predicate_names
+    names = plan.asked_question.predicate_names
     return ("as typed", _join_formulas(typed, names)), (heading, _join_formulas(evaluated, names))
 
 

@@ -27,7 +27,7 @@ FIXED_BEFORE = "the rates hold for a question that was fixed before that noise w
 
 
 def write_domain_sentence(plan: Plan) -> str:
-    """Return the sentence for a list of keys without a threshold."""
+    """Return the guarantee's sentence for a question that lists keys and has no threshold."""
     names = ", ".join(plan.question.keys.names)
     return f"public values of {names}, with rows or without: no data is read, and nothing is spent."
 
@@ -41,7 +41,7 @@ def write_guarantee(plan: Plan) -> str:
     loss = f"at most {spell_number(Decimal(write_ceiling(plan.worst_case_epsilon)))} epsilon"
     if plan.calibration.whole_question:
         loss += " for all groups together"
-    promises = write_promised_rates(plan, beyond=write_slack(plan.question.accuracy.tolerance))
+    promises = write_promised_rates(plan, beyond=describe_tolerance(plan.question.accuracy.tolerance))
     decided = "; ".join(promises.decided)
     if promises.ranked:
         decided = f"{decided}; of what is left, {promises.ranked}" if decided else promises.ranked
@@ -73,7 +73,7 @@ class PromisedRates:
 
     @property
     def decided(self) -> tuple[str, ...]:
-        """The clauses about the returned groups."""
+        """The clauses about groups that are missed or returned wrongly."""
         return tuple(clause for clause in (self.missed, self.wrong) if clause)
 
 
@@ -106,9 +106,9 @@ def _write_wrong_rate(plan: Plan, *, beyond: str, subject: str) -> str:
     if plan.calibration.fpr is None:
         return "a group that does not may be returned, without a bound"
     if any(BANDED in warning for warning in plan.question.warnings):
-        beyond += ", and with what is said of means over different rows,"
+        beyond += ", and with the slack that a warning gives for means over different rows,"
     if plan.question.priced_differences:
-        beyond += ", and with the amount that is said of two sides compared,"
+        beyond += ", and with the amount that a warning gives for compared sides,"
     rate = write_percent(plan.question.accuracy.fpr)
     return f"{subject} that fails even with {beyond} is {_name_wrong_subject(plan)} at most {rate} of the time"
 
@@ -116,7 +116,9 @@ def _write_wrong_rate(plan: Plan, *, beyond: str, subject: str) -> str:
 def _clips_values(plan: Plan) -> bool:
     """Return True if a value without a declared range is clipped to an end that follows from a threshold."""
     question = plan.question
-    derived = (question.table.get_column(name).derivation for made in question.computed for name in made.summed)
+    derived = (
+        question.table.get_column(name).derivation for made in question.computed_functionals for name in made.summed
+    )
     return any(isinstance(one, Computed) and any(one.clipped) for one in derived)
 
 
@@ -161,7 +163,7 @@ def write_cut_rows(plan: Plan) -> str | None:
 
 
 def write_shared_noise(noise: SharedNoise) -> str:
-    """Return a sentence on the noise that an answer shares: with whom, its cost to all, and when rates hold."""
+    """Return a sentence on noise that is shared with earlier questions: its cost, and when the error rates hold."""
     questions = "1 earlier question" if noise.earlier_questions == 1 else f"{noise.earlier_questions} earlier questions"
     own = f"{spell_number(Decimal(write_ceiling(noise.own_cost)))} epsilon"
     fresh = f"at most {spell_number(Decimal(write_ceiling(noise.shared_cost)))} of {own} is new to the shared budget"
@@ -194,19 +196,19 @@ def write_guarantee_json(plan: Plan) -> dict[str, Any]:
 
 
 def write_cell_promise(plan: Plan) -> str | None:
-    """Return the promise per cell. Return None if no private data are read or each row is a unit."""
+    """Return the promise about one cell's rows. Return None if no private data are read or each row is a unit."""
     return PROMISE_OF_CELLS if plan.reads_data and not plan.question.table.is_row_unit else None
 
 
 def _spell_predicates(plan: Plan) -> dict[str, str]:
     """Return the formula of each predicate column in the answer."""
-    return dict(zip(plan.asked.predicate_names, list_predicate_texts(plan), strict=True))
+    return dict(zip(plan.asked_question.predicate_names, list_predicate_texts(plan), strict=True))
 
 
 def list_predicate_texts(plan: Plan) -> tuple[str, ...]:
     """Return the predicates of the question, in words."""
-    texts = spell_literals(plan.asked)
-    return tuple(spell_formula(formula, texts, both="AND", either="OR") for formula in plan.asked.predicates)
+    texts = spell_literals(plan.asked_question)
+    return tuple(spell_formula(formula, texts, both="AND", either="OR") for formula in plan.asked_question.predicates)
 
 
 def _describe_limit(plan: Plan) -> str:
@@ -228,13 +230,13 @@ def _list_tolerances(plan: Plan) -> dict[str, float]:
         width = float(functional.unit_size * test.tolerance / functional.rows)
         narrowest[name] = min(width, narrowest.get(name, width))
     if (ranked := plan.question.ranked) is not None:
-        name, width = ranked.functional.name, float(ranked.slack)
+        name, width = ranked.functional.name, float(ranked.tolerance_value)
         narrowest[name] = min(width, narrowest.get(name, width))
     return narrowest
 
 
-def write_slack(tolerance: str) -> str:
-    """Return a tolerance as the words for an amount by which a group may fall short."""
+def describe_tolerance(tolerance: str) -> str:
+    """Return a tolerance in words, as the amount by which a group may miss the threshold."""
     text = tolerance.strip()
     if text.endswith("%") and "," not in text and "=" not in text:
         return f"{text[:-1].strip()} % slack"

@@ -19,10 +19,10 @@ Literal: TypeAlias = tuple[int, int, bool]  # functional, cut, above
 class NamedLiteral:
     """One literal of a plan's minimal formula: its letter, its words, and the band in which it may err.
 
-    `lower` and `upper` are in the analyst's unit; for an average, that of a group of `rows` rows. `counted_unit` is the
-    unit of the atom if it is not the analyst's. `guard` is the count that gives the group size for which the tolerance
-    of a mean is meant; it is empty if `keyhole.min_rows` gives it. If it `has_key_thresholds`, every group has a
-    threshold of its own, and the band is that of the least.
+    `lower` and `upper` are in the analyst's unit; for an average, that of a group of `rows` rows. `counted_unit` is
+    the unit of the atom if it is not the analyst's. `guard` is the count that gives the group size for which the
+    tolerance of a mean is meant; it is empty if `keyhole.min_rows` gives it. If it `has_key_thresholds`, every group
+    has its own threshold, and the band is that of the least threshold.
     """
 
     letter: str
@@ -37,7 +37,7 @@ class NamedLiteral:
 
     @property
     def band(self) -> str:
-        """The band in which it may err, in words."""
+        """The band in which the literal may be decided wrongly, in words."""
         most = spell_number(self.upper - self.lower)
         if self.has_key_thresholds:
             return f"may err by {most} {'below' if self.cut.above else 'above'} each group's own threshold"
@@ -58,26 +58,29 @@ def letter_literals(plan: Plan) -> tuple[NamedLiteral, ...]:
     places = {functional: place for place, functional in enumerate(plan.question.functionals)}
     typed = [
         (places[functional], cut.cut, cut.above)
-        for formula in plan.asked.formulas
+        for formula in plan.asked_question.formulas
         for cut in list_literals(formula)
-        if (functional := plan.asked.functionals[cut.functional]) in places
+        if (functional := plan.asked_question.functionals[cut.functional]) in places
     ]
     ordered = [kept[literal] for literal in dict.fromkeys(typed) if literal in kept]
     return tuple(_name_literal(plan.question, cut, letter=make_label(index)) for index, cut in enumerate(ordered))
 
 
 def identify_literal(cut: Cut) -> Literal:
-    """Return the identity of a literal wherever it occurs, whatever its tolerance."""
+    """Return an identity of a literal.
+
+    Equal comparisons have equal identities, whatever their tolerances and formulas.
+    """
     return cut.functional, cut.cut, cut.above
 
 
 def map_letters(named: tuple[NamedLiteral, ...]) -> Mapping[Literal, str]:
-    """Return a map from literals to letters."""
+    """Return a map from the identity of each literal to its letter."""
     return MappingProxyType({identify_literal(one.cut): one.letter for one in named})
 
 
 def map_typed_letters(plan: Plan, named: tuple[NamedLiteral, ...]) -> Mapping[Literal, str]:
-    """Return a map from the literals of the formula as typed (its own numbering of functionals) to letters.
+    """Return the letter of each literal of the formula as typed.
 
     A literal of the minimal formula keeps its letter. Literals that the minimal formula does not need have the letters
     that follow, in the order in which they were typed.
@@ -86,10 +89,10 @@ def map_typed_letters(plan: Plan, named: tuple[NamedLiteral, ...]) -> Mapping[Li
     places = {functional: place for place, functional in enumerate(plan.question.functionals)}
     found: dict[Literal, str] = {}
     further = len(named)
-    for cut in (cut for formula in plan.asked.formulas for cut in list_literals(formula)):
+    for cut in (cut for formula in plan.asked_question.formulas for cut in list_literals(formula)):
         if identify_literal(cut) in found:
             continue
-        place = places.get(plan.asked.functionals[cut.functional])
+        place = places.get(plan.asked_question.functionals[cut.functional])
         letter = None if place is None else kept.get((place, cut.cut, cut.above))
         if letter is None:
             letter, further = make_label(further), further + 1
@@ -99,7 +102,7 @@ def map_typed_letters(plan: Plan, named: tuple[NamedLiteral, ...]) -> Mapping[Li
 
 def list_idle_literals(plan: Plan, named: tuple[NamedLiteral, ...]) -> tuple[tuple[str, str], ...]:
     """Return letters and words of the typed literals that the minimal formula does not need."""
-    kept, texts = set(map_letters(named).values()), spell_literals(plan.asked)
+    kept, texts = set(map_letters(named).values()), spell_literals(plan.asked_question)
     return tuple(
         (letter, texts[typed]) for typed, letter in map_typed_letters(plan, named).items() if letter not in kept
     )
@@ -107,7 +110,7 @@ def list_idle_literals(plan: Plan, named: tuple[NamedLiteral, ...]) -> tuple[tup
 
 def order_formula(minimised: Minimised, named: tuple[NamedLiteral, ...]) -> Formula:
     """Return the formula that is evaluated, in the order in which its literals were typed."""
-    return sort_by_names(minimised.formula, map_letters(named)) if minimised.exact else minimised.formula
+    return sort_by_names(minimised.formula, map_letters(named)) if minimised.is_minimal else minimised.formula
 
 
 def spell_literals(question: Question) -> Mapping[Literal, str]:
@@ -123,9 +126,9 @@ def spell_formula(formula: Formula, names: Mapping[Literal, str], *, both: str, 
     """
 
     def join(word: str, empty: str, parts: Sequence[tuple[str, bool]]) -> tuple[str, bool]:
-        """Return the text of a connective with its parts.
+        """Return the text of a conjunction or disjunction of its parts.
 
-        Return True with it if a connective around it must add parentheses.
+        The second value is True if a connective around this text must add parentheses.
         """
         if len(parts) == 1:
             return parts[0]
@@ -141,21 +144,21 @@ def spell_formula(formula: Formula, names: Mapping[Literal, str], *, both: str, 
 
 
 def sort_by_names(formula: Formula, names: Mapping[Literal, str]) -> Formula:
-    """Return a minimal DNF with terms and literals in the order of `names`, which is that of their letters."""
+    """Return a minimal DNF with terms and literals in the order of their letters."""
     places = {literal: place for place, literal in enumerate(names)}
 
-    def find_place(cut: Cut) -> int:
+    def find_index(cut: Cut) -> int:
         return places[identify_literal(cut)]
 
     def order_term(term: Formula) -> Formula:
-        literals: tuple[Cut, ...] = tuple(sorted(list_literals(term), key=find_place))
+        literals: tuple[Cut, ...] = tuple(sorted(list_literals(term), key=find_index))
         return AllOf(literals)
 
     if not isinstance(formula, AnyOf):
         return formula
     return AnyOf(
         tuple(
-            sorted(map(order_term, formula.children), key=lambda term: [find_place(cut) for cut in list_literals(term)])
+            sorted(map(order_term, formula.children), key=lambda term: [find_index(cut) for cut in list_literals(term)])
         )
     )
 
@@ -163,7 +166,7 @@ def sort_by_names(formula: Formula, names: Mapping[Literal, str]) -> Formula:
 def convert_to_users_unit(functional: Functional, cut: int) -> Decimal:
     """Return a threshold in the analyst's unit.
 
-    For an average, it is the threshold of a group of the size for which its tolerance is meant.
+    For an average, convert the threshold for the group size for which its tolerance is meant.
     """
     return functional.origin + functional.unit_size * cut / functional.rows
 
@@ -174,7 +177,7 @@ def _name_literal(question: Question, cut: Cut, *, letter: str) -> NamedLiteral:
     edge, slack = convert_to_users_unit(functional, cut.cut), convert_to_users_unit(functional, cut.relax().cut)
     lower, upper = (atom.lower, atom.upper) if atom else (min(edge, slack), max(edge, slack))
     text = _write_text(question, cut)
-    counted = atom.counted if atom else ""
+    counted = atom.counted_unit if atom else ""
     return NamedLiteral(
         letter=letter,
         text=text,

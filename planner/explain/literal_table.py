@@ -48,10 +48,10 @@ def write_formula_lines(plan: Plan) -> Iterator[str]:
     spelled = [
         spell_formula(order_formula(one, named), map_letters(named), both="and", either="or") for one in plan.canonical
     ]
-    typed = [spell_formula(one, map_typed_letters(plan, named), both="and", either="or") for one in plan.asked.formulas]
+    typed = [spell_formula(one, map_typed_letters(plan, named), both="and", either="or") for one in plan.asked_question.formulas]
     for name, one, formula in zip(_list_headings(plan), plan.canonical, spelled, strict=True):
         ways = "folded, not minimised"
-        if one.exact:
+        if one.is_minimal:
             ways = (
                 f"minimal; {_write_ways(len(one.implicants))} to be true, {_write_ways(len(one.clauses))} to be false"
             )
@@ -78,7 +78,7 @@ def _list_headings(plan: Plan) -> tuple[str, ...]:
     """Return the heading of each formula: the name of its decision, if there are several."""
     if not plan.predicates:
         return ("",)
-    return ("Rows: ", *(f"{name}: " for name in plan.asked.predicate_names))
+    return ("Rows: ", *(f"{name}: " for name in plan.asked_question.predicate_names))
 
 
 def _write_guard_lines(listed: tuple[NamedLiteral, ...]) -> Iterator[str]:

@@ -71,8 +71,8 @@ class Payment:
     groups: int
     unit_text: str
     left: tuple[RemainingBalance, ...]
-    further: int | None
-    limit: str = ""
+    further_questions: int | None
+    limit_name: str = ""
     unit_form: UnitCharge | None = None
     covers_all_cells: bool = False
 
@@ -101,7 +101,7 @@ class Payment:
 
     def write_charged(self) -> str:
         """Return the sentence on the payment for an answer that was just charged."""
-        match self.further:
+        match self.further_questions:
             case None:
                 room = ""
             case 0:
@@ -112,7 +112,7 @@ class Payment:
 
     def write_price(self) -> str:
         """Return the sentence on the payment for a question that has not been asked yet."""
-        match self.further:
+        match self.further_questions:
             case None:
                 room = ""
             case 0:
@@ -122,7 +122,7 @@ class Payment:
         return self._write_sentence(room)
 
     def _write_sentence(self, room: str) -> str:
-        if room and self.limit:
+        if room and self.limit_name:
             room = f"{room} (limit: {self.limit})"
         told = ": ".join(part for part in (self.balance, room) if part) if self.left else ""
         return "; ".join(part for part in (self.cost, told) if part) + "."
@@ -135,8 +135,8 @@ class Payment:
             "unit_at_most": self.unit,
             "groups_of_one_unit": None if self.unit is None else self.groups,
             "left": [{"of": one.payer.value, "epsilon": one.epsilon, "cap": one.cap} for one in self.left],
-            "further_questions": self.further,
-            "limit": self.limit or None,
+            "further_questions": self.further_questions,
+            "limit": self.limit_name or None,
             "unit_delta": None if self.unit_form is None or not self.unit_form.uses_curve else self.unit_form.delta,
         }
 

@@ -108,12 +108,12 @@ def write_ranking_json(plan: Plan) -> dict[str, Any] | None:
         return None
     return {
         "by": ranked.functional.name,
-        "divided_by_at_least": None if ranked.mean is None else ranked.mean.rows,
+        "divided_by_at_least": None if ranked.mean is None else ranked.mean.least_rows,
         "order": "greatest first" if ranking.task.descending else "least first",
         "limit": ranking.task.limit,
         "offset": ranking.task.offset,
         "partition": list(ranked.partition),
-        "tolerance": float(ranked.slack),
+        "tolerance": float(ranked.tolerance_value),
         "swapped_at_most": ranking.swap_rate,
         "epsilon": ranking.worst_case_epsilon,
         "looks": len(ranking.looks) + (ranking.noise_rate > 0),

@@ -30,7 +30,7 @@ def explain_text(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
     return tuple(_write_lines(plan, left, rules))
 
 
-def _count_places(column: Column) -> int:
+def _count_decimals(column: Column) -> int:
     """Return the number of decimal places of the user's unit in which a computed column counts."""
     return column.derivation.term.scale if isinstance(column.derivation, Computed) else 0
 
@@ -76,7 +76,7 @@ def write_clipped_values(plan: Plan) -> Iterator[str]:
     for name in dict.fromkeys(factor for one in summed for factor in products.get(one.name, (one.name,))):
         column = table.get_column(name)
         if column.bounds:
-            low, high = (spell_number(one.scaleb(-_count_places(column))) for one in column.bounds)
+            low, high = (spell_number(one.scaleb(-_count_decimals(column))) for one in column.bounds)
             written = column.comment if isinstance(column.derivation, Computed) and column.comment else name
             yield f"values of {written} are clipped to {low} .. {high}"
     for name in products:

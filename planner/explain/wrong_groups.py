@@ -21,10 +21,10 @@ _OWN = (Keyhole.name, Progressive.name)  # whose rates are known at every distan
 
 @dataclass(frozen=True, slots=True)
 class WrongGroups:
-    """Upper bounds on the mean number of `keys` groups that are returned wrongly, if all of them were alike.
+    """Upper bounds on the mean number of wrongly returned groups, if all `keys` groups failed by the same distance.
 
-    `near`: all just beyond the slack. `far`: all beyond it twice as far, None for mechanisms that do not say. If it
-    `has_several_predicates`, the numbers are for each of them.
+    `near`: all fail just beyond the tolerance. `far`: all fail by twice as much, None for mechanisms that state no
+    such rate. If it `has_several_predicates`, the numbers are for each of them.
     """
 
     keys: int
@@ -34,18 +34,18 @@ class WrongGroups:
 
     @property
     def sentence(self) -> str:
-        """Return the warning for readers of an answer."""
+        """The warning about wrong groups, for readers of an answer."""
         known = self.far is not None and round_up(self.far) != round_up(self.near)
         far = f", {round_up(self.far)} if they were twice as far" if known and self.far is not None else ""
         each = "for each predicate " if self.has_several_predicates else ""
-        near = f"{each}up to {round_up(self.near)} among {self.keys:,} on average, were all just beyond the slack"
+        near = f"{each}up to {round_up(self.near)} among {self.keys:,} on average, if all were just beyond the slack"
         return f"{near}{far}."
 
 
 def count_wrong_groups(plan: Plan) -> WrongGroups | None:
-    """Return the mean number of groups that can be wrong.
+    """Return upper bounds on the mean number of wrongly returned groups.
 
-    Return None if nothing is promised about it, if no group can be wrong, or if a ranking limits the groups.
+    Return None if no rate is promised, if no group can be wrong, or if a ranking limits the groups.
 
     Guarantee: upper bounds on the mean number, whatever the dependence between groups.
     """
@@ -67,7 +67,7 @@ def _compute_chance_beyond(plan: Plan, tolerances: int) -> float | None:
 
     Such a group fails all literals of some prime clause by that much.
     """
-    if plan.calibration.mechanism not in _OWN or not all(one.exact for one in plan.canonical):
+    if plan.calibration.mechanism not in _OWN or not all(one.is_minimal for one in plan.canonical):
         return None
     tests = plan.calibration.tests
     return max(
@@ -81,9 +81,9 @@ def _compute_chance_beyond(plan: Plan, tolerances: int) -> float | None:
 
 
 def add_chances(plan: Plan, warnings: Iterable[str]) -> Iterator[str]:
-    """Yield the warnings. Those about groups without rows within the tolerance get a number.
+    """Yield the warnings. Add a probability to each warning about groups without rows that lie within the tolerance.
 
-    It is the chance that such a group is returned, or shown with a predicate true.
+    It is the probability that such a group is returned, or shown with a predicate true.
     """
     chances = dict(_list_chances(plan))
     for warning in warnings:
@@ -111,7 +111,7 @@ def _list_chances(plan: Plan) -> Iterator[tuple[str, float]]:
         return
     if any(functional.offsets is not None for functional in plan.question.functionals):
         return
-    formulas = list(zip(("", *plan.asked.predicate_names), plan.canonical, strict=True))
+    formulas = list(zip(("", *plan.asked_question.predicate_names), plan.canonical, strict=True))
     for name, minimised in formulas[:1] if _keeps_empty_out(plan.minimised) else formulas:
         chance = _compute_empty_chance(plan, minimised)
         if chance is not None:
@@ -124,7 +124,7 @@ def _compute_empty_chance(plan: Plan, minimised: Minimised) -> float | None:
     Return None if such a group is covered by the contract, or true.
     """
     literals, clauses = tuple(list_literals(minimised.formula)), minimised.clauses
-    if not minimised.exact or not literals:
+    if not minimised.is_minimal or not literals:
         return None
     holds = all(any(_measure_distance(cut) >= 1 for cut in clause) for clause in clauses)
     if holds or _keeps_empty_out(minimised):
@@ -142,7 +142,7 @@ def _compute_empty_chance(plan: Plan, minimised: Minimised) -> float | None:
 
 def _keeps_empty_out(minimised: Minimised) -> bool:
     """Return True if a group without rows fails the formula beyond its tolerance."""
-    return minimised.exact and any(
+    return minimised.is_minimal and any(
         all(_measure_distance(cut) <= -cut.tolerance for cut in clause) for clause in minimised.clauses
     )
 

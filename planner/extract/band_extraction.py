@@ -41,12 +41,13 @@ _OF_EQUAL_VALUES = (exp.Max, exp.Min, exp.Avg)
 
 
 def spell_out_bands(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits for every width_bucket of an aggregate.
+    """Return the edits that spell out every width_bucket of an aggregate.
 
-    In the select list and ORDER BY it becomes a sum of comparisons. In HAVING, if it is compared with a number, it
-    becomes its meaning for the aggregate.
+    In the select list and ORDER BY, it becomes a sum of comparisons. In HAVING, width_bucket compared with a number
+    becomes a comparison of the aggregate.
 
-    PostgreSQL gives the same number for both where the aggregate has a value, and 0 for the sum where it has none.
+    PostgreSQL gives the same number for both if the aggregate has a value. If the aggregate has no value, the sum of
+    comparisons is 0.
     """
     parts, having = [*read.select.expressions, read.select.args.get("order")], read.select.args.get("having")
     if not any(part is not None and contains_type(part, exp.WidthBucket) for part in (*parts, having)):
@@ -215,9 +216,9 @@ def _find_end_of_casts(tokens: tuple[Token, ...], last: int) -> int:
 
 
 def spell_out_band_columns(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that write the band for every max, min and avg of its column.
+    """Return the edits that write a band's thresholds in the place of every max, min and avg of a band column.
 
-    In HAVING they write the meaning of its comparison.
+    In HAVING, they write a comparison of the aggregate with these thresholds.
     """
     known = {shown.name for shown in read.table.band_columns}
     if not any(token.is_name and token.value in known for token in read.tokens):
@@ -248,7 +249,7 @@ def _find_banded_number(call: exp.Expr, read: PrivateRead) -> _Banded | None:
     column = strip_parentheses(call.this) if isinstance(call, _OF_EQUAL_VALUES) else None
     if not isinstance(column, exp.Column) or call.meta.get("start") is None:
         return None
-    if call.find_ancestor(exp.Select) is not read.select or not _is_own(column, read):
+    if call.find_ancestor(exp.Select) is not read.select or not _is_own_column(column, read):
         return None
     shown = _find_band_column(read_name(column.this), read)
     if shown is None:
@@ -265,7 +266,7 @@ def _find_band_column(wanted: str, read: PrivateRead) -> BandColumn | None:
     return next((shown for shown in read.table.band_columns if shown.name == wanted), None)
 
 
-def _is_own(column: exp.Column, read: PrivateRead) -> bool:
+def _is_own_column(column: exp.Column, read: PrivateRead) -> bool:
     """Return True if a column's qualifier, if any, names the table that is read."""
     qualifier, schema, alias = read_name(column.args.get("table")), read_name(column.args.get("db")), read.node.alias
     if schema:
@@ -282,8 +283,8 @@ def _find_span(call: exp.Expr, tokens: tuple[Token, ...]) -> tuple[int, int]:
 def drop_having_of_rows(read: PrivateRead) -> tuple[Edit, ...]:
     """Return the edit that drops HAVING COUNT(1) > 0 from a scorecard. Tableau writes it in every query.
 
-    In PostgreSQL every group has rows. Here all public values of the keys are rows of the answer, so that the condition
-    would ask which of them have any. People ask this with count(*) > 0, which stays.
+    In PostgreSQL every group has rows, so the condition says nothing. Here every listed key is a row of the answer, so
+    the condition would ask which groups have rows. People ask that with count(*) > 0, which stays.
     """
     group, having = read.select.args.get("group"), read.select.args.get("having")
     if group is None or not group.expressions or having is None or not _only_says_rows_exist(having.this):

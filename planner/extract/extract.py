@@ -71,7 +71,7 @@ def extract_questions(text: str, tokens: tuple[Token, ...], catalog: Catalog) ->
     if changes := qualify_stored_units(written.query, catalog):
         written = written.edit(changes, rule=qualify_stored_units.__name__)
         asking = _extract_normalised(written, catalog)
-        return None if asking is None else replace(asking, spelled=written.origin.text)
+        return None if asking is None else replace(asking, shadow_text=written.origin.text)
     return _extract_normalised(written, catalog)
 
 

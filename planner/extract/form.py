@@ -46,7 +46,7 @@ from planner.extract.hints.answerable_questions import (
     suggest_set_operation,
     write_units_of_groups,
 )
-from planner.extract.hints.number_in_place import put_number_in_place
+from planner.extract.hints.number_in_place import replace_by_number
 from planner.extract.hints.people import refuse_people
 from planner.extract.hints.statistics_of_groups import write_statistic_of_groups
 from planner.extract.hints.suggest_scorecard import suggest_ranking, suggest_scorecard
@@ -137,7 +137,7 @@ def _find_windows(select: exp.Select, place: ParsedQuestion) -> Iterator[exp.Win
     Raises KH101 beside a ranking, of whose groups the answer may hold the first alone.
     """
     parts = (*select.expressions, select.args.get("order"), select.args.get("distinct"))
-    replaced = {id(node) for one in place.hidden_parts for node in one.walk()}
+    replaced = {id(node) for one in place.parts_without_keys for node in one.walk()}
     windows = [one for one in place.select.find_all(exp.Window) if id(one) not in replaced]
     alike = zip(select.find_all(exp.Window), windows, strict=True)
     as_written = {id(window): written for window, written in alike}
@@ -371,7 +371,7 @@ def _refuse_subquery(place: ParsedQuestion, inner: exp.Query, key: str) -> Keyho
             inner, hint=hint, counts_units=units is not None, is_statistic=statistic is not None
         )
     refusal = refuse_inner_subquery(inner)
-    if key == "where" and not place.with_text and (instead := put_number_in_place(place, inner)) is not None:
+    if key == "where" and not place.with_text and (instead := replace_by_number(place, inner)) is not None:
         return refuse_value_of_all_rows(inner, instead=instead)
     if key != "where" or place.with_text or place.select.args.get("joins"):
         return refusal

@@ -32,7 +32,7 @@ _CALLS = ("date_trunc", "extract", "date_part", "date")
 
 
 def edit_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> list[Edit]:
-    """Return edits of the select list and ORDER BY for the relation of answered keys.
+    """Return edits of the select list and ORDER BY after which they read the relation of answered keys.
 
     Derived expressions become their column, and qualified names lose their schemas.
     """
@@ -69,7 +69,7 @@ def _edit_predicates(place: ParsedQuestion) -> Iterator[Edit]:
     """Yield edits that make every predicate its column, as a test: PostgreSQL names neither that nor a formula."""
     for shown in place.predicates:
         column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(name_predicate_column(shown.number))}"
-        yield Edit(place.tokens[shown.first].start, place.tokens[shown.past - 1].end, (f"({column} = true)",))
+        yield Edit(place.tokens[shown.first].start, place.tokens[shown.stop - 1].end, (f"({column} = true)",))
 
 
 def _edit_ranking(place: ParsedQuestion) -> Iterator[Edit]:

@@ -44,7 +44,7 @@ class _Conjunct:
 
     node: exp.Expr
     first: int
-    past: int
+    stop: int
     column: exp.Column | None
 
 
@@ -68,7 +68,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     place = find_clauses(read.node, tokens)
     spans = find_conjuncts(select, place, tokens) if matches_tree(place, select, tokens) else None
     own = _OwnColumns(read)
-    conjuncts = [_Conjunct(node, *span, own.find_correlated(node)) for span, node in spans or ()]
+    conjuncts = [_Conjunct(node, *span, own.find_correlated_column(node)) for span, node in spans or ()]
     moved = [one for one in conjuncts if one.column is not None]
     hidden = {id(part) for one in moved for part in one.node.walk()}
     rest = [column for column in select.find_all(exp.Column) if id(column) not in hidden]
@@ -95,7 +95,7 @@ class _OwnColumns:
         known = read_name(column.this) in self._names and column.args.get("db") is None
         return known and qualifier in ("", self.alias)
 
-    def find_correlated(self, node: exp.Expr) -> exp.Column | None:
+    def find_correlated_column(self, node: exp.Expr) -> exp.Column | None:
         """Return the table's column in an equality with something from outside. Return None for any other condition."""
         equality = strip_parentheses(node)
         if not isinstance(equality, exp.EQ):
@@ -181,7 +181,7 @@ def _write(
 
     def write_conjuncts(*, are_correlated: bool) -> str:
         found = [one for one in conjuncts if (one.column is not None) is are_correlated]
-        return " AND ".join(text[tokens[one.first].start : tokens[one.past - 1].end] for one in found)
+        return " AND ".join(text[tokens[one.first].start : tokens[one.stop - 1].end] for one in found)
 
     listed, kept = ", ".join(keys), write_conjuncts(are_correlated=False)
     source, end = tokens[place.source].start, tokens[place.end - 1].end
@@ -189,7 +189,7 @@ def _write(
     where, group, having = (place.find_mark(word) for word in ("where", "group", "having"))
     assert where is not None
     assert having is not None
-    yield Edit.from_text(tokens[where].start, tokens[conjuncts[-1].past - 1].end, f"WHERE {kept}" if kept else "")
+    yield Edit.from_text(tokens[where].start, tokens[conjuncts[-1].stop - 1].end, f"WHERE {kept}" if kept else "")
     if group is None:
         yield Edit.from_text(tokens[having].start, tokens[having].start, f"GROUP BY {listed} ")
     else:

@@ -11,22 +11,22 @@ from planner.scope.embedded import EmbeddedQuestion, EmbeddedRelation
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A statement with something inside for Keyhole to answer.
+    """A statement that contains questions for Keyhole to answer.
 
-    `outer` is its text: strings, and indices into `embedded` where a relation goes. If it `is_constantly_empty`, its
-    result does not depend on any answer, as with LIMIT 0 or WHERE false. Then the relations may stay empty, and nothing
-    is asked. `beforehand` are statements without effect that must succeed in the session first. `rehearsal` are
-    statements that undo this one after a run over no keys. Such a run is free, and shows whether the statement would
-    fail for another reason than its question. `spelled` is the statement as PostgreSQL can read it, if PostgreSQL takes
-    a name for ambiguous that means one column to Keyhole.
+    `outer` is its text: strings, and indices into `embedded` at each place of a question's relation. If it
+    `is_constantly_empty`, its result does not depend on any answer, as with LIMIT 0 or WHERE false. Then the relations
+    may stay empty, and nothing is asked. `first_statements` are statements without effect that must succeed in the
+    session first. `rehearsal` are statements that undo this one after a run over no keys. Such a run is free, and
+    shows whether the statement would fail for another reason than its question. `shadow_text` is the statement for
+    PostgreSQL, if PostgreSQL finds a name ambiguous that means one column to Keyhole.
     """
 
     embedded: tuple[EmbeddedQuestion | EmbeddedRelation, ...]
     outer: tuple[str | int, ...]
     is_constantly_empty: bool
     rehearsal: tuple[str, ...] = ()
-    beforehand: tuple[str, ...] = ()
-    spelled: str = ""
+    first_statements: tuple[str, ...] = ()
+    shadow_text: str = ""
 
     @property
     def questions(self) -> tuple[EmbeddedQuestion, ...]:
@@ -60,10 +60,7 @@ class OuterSql:
 
 
 def write_outer_sql(statement: Asking, *, first_parameter: int) -> OuterSql:
-    """Return the statement for the shadow.
-
-    Its arrays are numbered from `first_parameter` on, after the analyst's own parameters.
-    """
+    """Return the SQL for the shadow, and the arrays to bind as parameters from `first_parameter` on."""
     relations: list[str] = []
     arrays: list[ArrayParameter] = []
     for index, embedded in enumerate(statement.embedded):

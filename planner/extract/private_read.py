@@ -27,12 +27,12 @@ class PrivateRead:
 
     @property
     def text(self) -> str:
-        """The query's text."""
+        """The text of the query."""
         return self.query.text
 
     @property
     def tokens(self) -> tuple[Token, ...]:
-        """The query's tokens."""
+        """The tokens of the query."""
         return self.query.tokens
 
 
@@ -40,10 +40,11 @@ class PrivateRead:
 class ParsedQuestion:
     """A question in its statement, read by clauses.
 
-    `with_text` is the WITH clause that it needs when it is read by itself. `predicates` are the thresholds that it
-    shows and sorts by. `ranked` is the expression that ranks its groups. `numbers` are the aggregates of its select
-    list and ORDER BY. The answer has NULL, a threshold or a band in their place. `lists` are the clauses of lists of
-    privacy units in WHERE. `value_queries` are the subqueries with values of units that it reads.
+    `with_text` is the WITH clause that it needs if it is planned without its statement. `predicates` are the
+    thresholds that it shows and sorts by. `ranked` is the expression that ranks its groups. `numbers` are the
+    aggregates of its select list and ORDER BY. The answer has NULL, a threshold or a band in their place. `lists` are
+    the clauses of lists of privacy units in WHERE. `value_queries` are the subqueries with values of units that it
+    reads.
     """
 
     node: exp.Table
@@ -63,7 +64,7 @@ class ParsedQuestion:
 
     @property
     def has_thresholds(self) -> bool:
-        """Return True if it asks something of its groups, and not only for the public values of its keys."""
+        """Return True if the question has thresholds, so it does more than list the public values of its keys."""
         return (
             bool(self.predicates or self.numbers.band_predicates)
             or self.ranked is not None
@@ -72,11 +73,14 @@ class ParsedQuestion:
 
     @property
     def keys_only(self) -> exp.Select:
-        """The SELECT with a constant for every predicate, number, and expression of its ranking. Only keys are left."""
-        return replace_with_constants(self.select, self.hidden_parts)
+        """The SELECT with constants in the place of every predicate, number and ranking expression.
+
+        Only its keys remain.
+        """
+        return replace_with_constants(self.select, self.parts_without_keys)
 
     @property
-    def hidden_parts(self) -> tuple[exp.Expr, ...]:
+    def parts_without_keys(self) -> tuple[exp.Expr, ...]:
         """The parts of the SELECT that show no key: predicates, numbers, and expressions of its ranking."""
         ranked = () if self.ranked is None else self.ranked.private_parts
         return (*(shown.node for shown in self.predicates), *ranked, *self.numbers.nodes)

@@ -46,19 +46,22 @@ _IN_READER = IN_QUESTION | {"with_", "limit", "offset", "distinct", "kind"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Moved:
-    """A moved part of the outer query, by its tokens. `called` is its column inside, and `spelled` its text there."""
+class _MovedPart:
+    """A moved part of the outer query, by its tokens.
+
+    `inner_column` is its column inside, and `inner_text` its text there.
+    """
 
     first: int
-    past: int
-    called: str
-    spelled: str
+    stop: int
+    inner_column: str
+    inner_text: str
 
 
 def push_down_predicates(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that move predicates into the SELECT from the only query that reads it.
+    """Return the edits that move predicates from the only reader of a SELECT into the SELECT.
 
-    Return none if there are none.
+    Return none if there are no such predicates.
     """
     return plan_beside_sizes(read, _plan_moves)
 
@@ -84,7 +87,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     conjuncts = list_outer_conjuncts(reader, items, tokens)
     if not moved or conjuncts is None:
         return []
-    spans = tuple(Conjunct(one.first, one.past, can_move=True) for one in moved)
+    spans = tuple(Conjunct(one.first, one.stop, can_move=True) for one in moved)
     stars = [item for item in reader.select.expressions if is_star(item)]
     if stars and not (reader.is_only_source and all(is_plain_star(item, reader) for item in stars)):
         return []
@@ -93,12 +96,12 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
         return []
     room = EditBudget(text)
     shown = dict.fromkeys(
-        f", {spell_as_having(Conjunct(one.first, one.past, can_move=True), reader, items, room, text, tokens)} "
-        f"AS {quote_identifier(one.called)}"
+        f", {spell_as_having(Conjunct(one.first, one.stop, can_move=True), reader, items, room, text, tokens)} "
+        f"AS {quote_identifier(one.inner_column)}"
         for one in moved
     )
     end = tokens[place.items[-1][1] - 1].end
-    changes = [Edit.from_text(tokens[one.first].start, tokens[one.past - 1].end, one.spelled) for one in moved]
+    changes = [Edit.from_text(tokens[one.first].start, tokens[one.stop - 1].end, one.inner_text) for one in moved]
     changes.append(Edit.from_text(end, end, "".join(shown), tokens[moved[0].first].start))
     changes += write_out_stars(reader, items, tokens)
     if not apart and not any(one.can_move for one in conjuncts):
@@ -118,7 +121,7 @@ def _is_named_inside(reader: Reader, items: Mapping[str, SelectItem]) -> bool:
     )
 
 
-def _find_moved_formulas(reader: Reader, items: Mapping[str, SelectItem], read: PrivateRead) -> Iterator[_Moved]:
+def _find_moved_formulas(reader: Reader, items: Mapping[str, SelectItem], read: PrivateRead) -> Iterator[_MovedPart]:
     """Yield the largest formulas, and bands, over the subquery's aggregates in shown and sorted expressions."""
     known = {one.name for one in items.values()}
     called: dict[exp.Expr, str] = {}
@@ -137,7 +140,7 @@ def _find_moved_formulas(reader: Reader, items: Mapping[str, SelectItem], read: 
             known.add(called[node])
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called[node])}"
         spelled = column if isinstance(node, exp.WidthBucket) else f"({column} OR false)"
-        yield _Moved(start, end, called[node], spelled)
+        yield _MovedPart(start, end, called[node], spelled)
 
 
 def _list_parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, int, int]]:
@@ -154,7 +157,9 @@ def _list_parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, i
 def find_movable(
     part: exp.Expr, reader: Reader, items: Mapping[str, SelectItem], expressions: Mapping[str, exp.Expr]
 ) -> Iterator[tuple[exp.Expr, bool]]:
-    """Yield the predicates and bands of a part that can move inside, and whether each is a whole item with a name.
+    """Yield the predicates and bands of a part that can move into the subquery.
+
+    The flag is True for a whole, named item.
 
     A part with aggregates of its own stays, but its operands without aggregates may move.
 
@@ -184,7 +189,7 @@ def find_movable(
 
 
 def name_moved_expression(node: exp.Expr, known: set[str], *, number: int, is_item: bool) -> str:
-    """Return the name of a moved expression inside: the item's own, or else one that no other column has."""
+    """Return the name of a moved expression in the subquery: the name of its select item, or an unused name."""
     above = node.parent
     while isinstance(above, exp.Paren):
         above = above.parent

@@ -41,12 +41,12 @@ _NAMES: dict[type[exp.Expr], str] = {exp.Count: "count", exp.Sum: "sum", exp.Avg
 class SelectItem:
     """An item of the subquery's select list: its name, and its tokens without the name.
 
-    It `is_aggregate` if it shows a size, and `is_predicate` if it is a formula of thresholds.
+    An item `is_aggregate` if it shows a size. It `is_predicate` if it is a formula of thresholds.
     """
 
     name: str
     first: int
-    past: int
+    stop: int
     is_aggregate: bool
     is_predicate: bool = False
 
@@ -60,13 +60,13 @@ class Conjunct:
     """
 
     first: int
-    past: int
+    stop: int
     can_move: bool
     is_formula: bool = False
 
 
 def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that move thresholds into the SELECT from the only query that reads it.
+    """Return the edits that move thresholds from the only reader of a SELECT into the SELECT.
 
     Return none if there are none. Raises KH101, with the question that keeps the thresholds, if the outer query shows
     an aggregate as well.
@@ -90,9 +90,10 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def plan_push(read: PrivateRead, *, takes_predicates: bool) -> tuple[list[Edit], list[Edit] | None] | None:
-    """Return the changes inside and around the subquery. Those around are None if sizes show there.
+    """Return the changes inside the subquery and those around it.
 
-    Return None if there is nothing to move. Raise KH106 if it says the same too often.
+    The edits of the outer query are None if it shows sizes. Return None if there is nothing to move. Raise KH106 if
+    the moved text would repeat an expression too often.
 
     Parameters:
         takes_predicates: if conditions move that read predicates of the subquery.
@@ -137,14 +138,14 @@ def plan_push(read: PrivateRead, *, takes_predicates: bool) -> tuple[list[Edit],
     inside += write_settled_predicates(
         ((items[name], value) for name, value in settled.items() if name not in dropped), tokens
     )
-    moving = (token for one in conjuncts if one.can_move for token in tokens[one.first : one.past])
+    moving = (token for one in conjuncts if one.can_move for token in tokens[one.first : one.stop])
     if apart and any(token.is_word("null") for token in moving):
         return None  # whether an aggregate is NULL is no threshold: a hint with one is made elsewhere
     return inside, None if apart and not kept else _edit_outer_where(conjuncts, text, tokens)
 
 
 def may_be_unit_query(read: PrivateRead) -> bool:
-    """Return True if the subquery adds up each unit's rows for a question around it, or is refused as one."""
+    """Return True if the subquery adds up each unit's rows for a question around it, or would be refused as one."""
     try:
         return bool(read_unit_queries(read.select, read.node, read.table, read.text, read.tokens))
     except KeyholeError:
@@ -152,9 +153,9 @@ def may_be_unit_query(read: PrivateRead) -> bool:
 
 
 def plan_beside_sizes(read: PrivateRead, plan: Callable[[PrivateRead], Iterable[Edit]]) -> tuple[Edit, ...]:
-    """Return the planned changes of a grouped SELECT that shows sizes or predicates.
+    """Return the edits that `plan` finds for a grouped SELECT that shows sizes or predicates.
 
-    Return none for others and on a refusal.
+    Return none for other SELECTs, and if the planning was refused.
     """
     if read.select.args.get("group") is None or not any(map(contains_aggregate, read.select.expressions)):
         return ()
@@ -196,7 +197,7 @@ def _find_default_name(node: exp.Expr) -> str:
 
 
 def is_kept_side(reader: Reader) -> bool:
-    """Return True if no join keeps outer rows without a row of the subquery.
+    """Return True if no join keeps outer rows that have no row of the subquery.
 
     Then a row that is dropped in the subquery is dropped from the outer query.
     """
@@ -251,7 +252,7 @@ def list_outer_conjuncts(
     tokens: tuple[Token, ...],
     expressions: Mapping[str, exp.Expr] = MappingProxyType({}),
 ) -> tuple[Conjunct, ...] | None:
-    """Return the conditions of the outer WHERE in order. Return None if one on an aggregate cannot move.
+    """Return the conditions of the outer WHERE, in order. Return None if a condition on an aggregate cannot move.
 
     Parameters:
         expressions: the subquery's columns by name, if conditions on its predicates move as well.
@@ -277,7 +278,7 @@ def list_outer_conjuncts(
 
 
 def find_mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, SelectItem]) -> str | None:
-    """Return the column of the subquery that a name means. Return None for any other name."""
+    """Return the name of the subquery's column that an outer column means. Return None for any other column."""
     called, qualifier = read_name(column.this), read_name(column.args.get("table"))
     if column.args.get("db") is not None or called not in items:
         return None
@@ -287,7 +288,7 @@ def find_mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, 
 
 
 def reads_item(column: exp.Column, reader: Reader, items: Mapping[str, SelectItem]) -> bool:
-    """Return True if a name can mean a column of the subquery alone, where PostgreSQL finds it unambiguous."""
+    """Return True if a name can only mean a column of the subquery, as PostgreSQL resolves names."""
     own = column.args.get("db") is None and read_name(column.args.get("table")) in ("", reader.alias)
     return own and read_name(column.this) in items
 
@@ -319,11 +320,11 @@ def spell_as_having(
     text: str,
     tokens: tuple[Token, ...],
 ) -> str:
-    """Return a condition of WHERE as HAVING spells it: with expressions in the place of the subquery's names.
+    """Return a condition of WHERE as a condition of HAVING, with the subquery's expressions instead of their names.
 
-    Raise KH106 if it reads other columns. A table beside the subquery may have one of the same name.
+    Raise KH106 if the condition reads other columns. A table beside the subquery may have one of the same name.
     """
-    start, end = tokens[conjunct.first].start, tokens[conjunct.past - 1].end
+    start, end = tokens[conjunct.first].start, tokens[conjunct.stop - 1].end
     parts: list[str] = []
     at = start
     columns = {locate_name(column): column for column in reader.list_columns() if start <= locate_name(column) < end}
@@ -340,10 +341,10 @@ def spell_as_having(
 
 
 def spell_item(item: SelectItem, room: EditBudget, text: str, tokens: tuple[Token, ...]) -> str:
-    """Return the expression of the subquery's column, in parentheses unless it is a single call or name."""
-    spelled = text[tokens[item.first].start : tokens[item.past - 1].end]
+    """Return the expression of a subquery's column as text. It is in parentheses unless it is a single call or name."""
+    spelled = text[tokens[item.first].start : tokens[item.stop - 1].end]
     room.reserve(len(spelled))
-    within = tokens[item.first : item.past]
+    within = tokens[item.first : item.stop]
     plain = not any(one.is_word(*_OPERATORS) or (one.kind == "symbol" and one.value not in "(),*.") for one in within)
     return spelled if plain else f"({spelled})"
 
@@ -450,9 +451,9 @@ def reads_aggregates_elsewhere(
 
 
 def write_settled_predicates(settled: Iterable[tuple[SelectItem, str]], tokens: tuple[Token, ...]) -> Iterator[Edit]:
-    """Yield the edits that write predicates of the subquery as the values which they have in all rows that pass."""
+    """Yield the edits that replace predicates of the subquery by the values that they have in all rows that pass."""
     for item, value in settled:
-        yield Edit.from_text(tokens[item.first].start, tokens[item.past - 1].end, value)
+        yield Edit.from_text(tokens[item.first].start, tokens[item.stop - 1].end, value)
 
 
 def _find_names_elsewhere(
@@ -460,7 +461,7 @@ def _find_names_elsewhere(
 ) -> frozenset[str]:
     """Return the subquery's columns that the outer query reads outside the conditions that move."""
     select, everything = reader.select, frozenset(items)
-    spans = [(tokens[one.first].start, tokens[one.past - 1].end) for one in conjuncts if one.can_move]
+    spans = [(tokens[one.first].start, tokens[one.stop - 1].end) for one in conjuncts if one.can_move]
     if any(isinstance(item, exp.Star) for item in select.expressions):
         return everything
     found: set[str] = set()
@@ -485,10 +486,10 @@ def _find_names_elsewhere(
 def find_settled_predicates(
     reader: Reader, items: Mapping[str, SelectItem], conjuncts: tuple[Conjunct, ...], tokens: tuple[Token, ...]
 ) -> Mapping[str, str]:
-    """Return the predicates that have one value in all rows which pass: true for `WHERE busy`, false for NOT."""
+    """Return the predicates, by name, that have one value in all rows that pass WHERE: true, or false after NOT."""
     found: dict[str, str] = {}
     spans = find_conjuncts(reader.select, reader.clauses, tokens) or ()
-    moving = {(one.first, one.past) for one in conjuncts if one.can_move}
+    moving = {(one.first, one.stop) for one in conjuncts if one.can_move}
     for span, node in spans:
         bare = strip_parentheses(node)
         inner = strip_parentheses(bare.this) if isinstance(bare, exp.Not) else bare
@@ -502,8 +503,8 @@ def _edit_outer_where(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[
     """Return the WHERE around without the conditions that move, or no WHERE."""
     if not any(one.can_move for one in conjuncts):
         return []
-    kept = [text[tokens[one.first].start : tokens[one.past - 1].end] for one in conjuncts if not one.can_move]
-    end = tokens[conjuncts[-1].past - 1].end
+    kept = [text[tokens[one.first].start : tokens[one.stop - 1].end] for one in conjuncts if not one.can_move]
+    end = tokens[conjuncts[-1].stop - 1].end
     if kept:
         return [Edit.from_text(tokens[conjuncts[0].first].start, end, " AND ".join(kept))]
     return [Edit.from_text(tokens[conjuncts[0].first - 1].start, end, "")]

@@ -148,24 +148,27 @@ def find_virtual_relation(name: str) -> VirtualRelation | None:
 class MonitorRelation:
     """The relation of a monitor, whose rows Keyhole supplies with the `columns` (name, declared PostgreSQL type).
 
-    Clients see `names` in their place: the keys of `question` as it shows them, then `times`.
+    Clients see other names for them: the keys of `question` as it shows them, then `time_columns`.
     """
 
     name: str
     comment: str
     columns: tuple[tuple[str, str], ...]
     keys: tuple[str, ...]
-    times: tuple[str, ...]
+    time_columns: tuple[str, ...]
     question: EmbeddedQuestion = field(compare=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names that clients see."""
-        return self.keys + self.times
+        return self.keys + self.time_columns
 
     @property
-    def around(self) -> tuple[str, str]:
-        """The SQL before and behind a relation with the `columns`, which shows computed keys. Empty without any."""
+    def wrapping_sql(self) -> tuple[str, str]:
+        """The SQL before and after a relation with the `columns` that computes the shown keys.
+
+        Both are empty if no key is computed. Empty without any.
+        """
         shown = self.question.shown_keys
         if shown is None:
             return "", ""
@@ -174,7 +177,7 @@ class MonitorRelation:
             f"{item.sql or quote_identifier(stored[item.key_places[0]])} AS {quote_identifier(item.name)}"
             for item in shown.items
         ]
-        selected = ", ".join([*items, *map(quote_identifier, self.times)])
+        selected = ", ".join([*items, *map(quote_identifier, self.time_columns)])
         return f"(SELECT {selected} FROM {shown.prefix}", f"{shown.suffix})"
 
 
@@ -191,8 +194,8 @@ def make_monitor_relation(monitor: Monitor, question: EmbeddedQuestion) -> Monit
 def list_time_columns(monitor: Monitor, keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns of times that follow the keys in a monitor's relation.
 
-    They are the window's start, the alert and the window's close. The start is left out if a key is the window. A
-    monitor that clears at once has the alert and the clearing instead, as its windows slide.
+    These are the window's start, the alert and the window's close. The start is left out if a key is the window. A
+    monitor that clears at once has the times of alert and clearing instead, because its windows slide.
     """
     if monitor.clears_at_once:
         return ALERTED_AT, CLEARED_AT

@@ -58,8 +58,8 @@ class GuardAdder:
     ) -> tuple[Having, tuple[str, ...]] | None:
         """Return the formula with a guard beside each comparison that needs one, and a sentence about each guard.
 
-        Return None if such a comparison stands in a complement. There a group without values counts, and a group with
-        few values would count as well.
+        Return None if such a comparison is inside a `Complement`. There a group without values passes, and a group
+        with few values would pass as well.
         """
         wanted: dict[ComparisonPlace | None, dict[RequiredValues, None]] = {}
         largest: dict[
@@ -68,20 +68,20 @@ class GuardAdder:
         for guarded, values in missing:
             wanted.setdefault(guarded.source, {})[values] = None
             known = (largest.get(values), guarded.remedy or Remedy())
-            largest[values] = max((one for one in known if one is not None), key=lambda one: one.values)
+            largest[values] = max((one for one in known if one is not None), key=lambda one: one.least_count)
         said: dict[tuple[str, str, str], dict[str, None]] = {}
 
         def add_guards(leaf: Comparison | SpreadComparison) -> Having:
             needed = wanted.get(ComparisonPlace.from_comparison(leaf), {})
-            added = [self.make_guard(leaf, values, largest[values]) for values in _leave_out_implied(tuple(needed))]
+            added = [self.make_guard(leaf, values, largest[values]) for values in _drop_implied_values(tuple(needed))]
             for guard, called, reason in added:
                 said.setdefault((guard.text, called, reason), {})[leaf.text] = None
             return Conjunction((leaf, *dict.fromkeys(guard for guard, *_ in added))) if added else leaf
 
-        if any(ComparisonPlace.from_comparison(leaf) in wanted for leaf in find_complemented(formula)):
+        if any(ComparisonPlace.from_comparison(leaf) in wanted for leaf in list_complemented_comparisons(formula)):
             return None
         made = flatten(formula.map_comparisons(add_guards))
-        sentences = (_describe_added(tuple(of), *guard, usual=self.accuracy.min_rows) for guard, of in said.items())
+        sentences = (_describe_guard(tuple(of), *guard, usual=self.accuracy.min_rows) for guard, of in said.items())
         return (made, tuple(sentences)) if said else None
 
     def make_guard(
@@ -90,7 +90,7 @@ class GuardAdder:
         """Return the guarding count, words for the groups that pass it, and the reason if its number is raised."""
         least, reason = self.accuracy.min_rows, ""
         by_units = self._counts_units(leaf)
-        wanted = find_next_round(ceil(WORTH / find_slack_share(self.tolerances))) if by_units else remedy.values
+        wanted = find_next_round(ceil(WORTH / find_slack_share(self.tolerances))) if by_units else remedy.least_count
         if wanted > least and not self.accuracy.is_min_rows_set:
             least, reason = wanted, self._explain_number(for_mean=remedy.is_for_mean and not by_units)
         if by_units:
@@ -135,16 +135,16 @@ class GuardAdder:
         return f"In smaller ones one {unit} could move {moved} by more than a fifth of its tolerance"
 
 
-def _describe_added(compared: tuple[str, ...], guard: str, called: str, reason: str, *, usual: int) -> str:
+def _describe_guard(compared: tuple[str, ...], guard: str, called: str, reason: str, *, usual: int) -> str:
     """Return a sentence that says which guard was added to which comparisons, what it changes and how to change it."""
-    smaller = f"{reason}: SET keyhole.min_rows = {usual}; asks them for more epsilon. " if reason else ""
+    smaller = f"{reason}: SET keyhole.min_rows = {usual}; includes them, for more epsilon. " if reason else ""
     return (
         f"{' and '.join(compared)}: of groups with {called}. AND {guard} was added, since groups without values would "
         f"pass; smaller groups count as false. {smaller}SET keyhole.guard = 'refuse'; adds nothing"
     )
 
 
-def _leave_out_implied(needed: tuple[RequiredValues, ...]) -> tuple[RequiredValues, ...]:
+def _drop_implied_values(needed: tuple[RequiredValues, ...]) -> tuple[RequiredValues, ...]:
     """Return the required values without those that must exist wherever as many of the others exist."""
     kept = list(needed)
     for values in needed:
@@ -159,20 +159,23 @@ def _write_unit(unit: Iterable[str]) -> str:
     return f"({names})" if ", " in names else names
 
 
-def find_complemented(formula: Having) -> Iterable[Comparison | SpreadComparison]:
-    """Yield the comparisons inside complements."""
+def list_complemented_comparisons(formula: Having) -> Iterable[Comparison | SpreadComparison]:
+    """Yield the comparisons inside the complements of a formula."""
     match formula:
         case Complement(inner):
             yield from inner.list_comparisons()
         case Conjunction(children) | Disjunction(children):
             for child in children:
-                yield from find_complemented(child)
+                yield from list_complemented_comparisons(child)
         case _:
             pass
 
 
 def flatten(formula: Having) -> Having:
-    """Return the formula with nested conjunctions merged, because guards are searched for within one conjunction."""
+    """Return the formula with nested conjunctions merged into one.
+
+    A comparison and its guard have to be children of one conjunction.
+    """
     if not isinstance(formula, Conjunction):
         return formula
     parts: dict[Having, None] = {}
@@ -190,14 +193,14 @@ _SCALED = re.compile(r"\([\d.]+ \* (.+)\)")  # one sum times a constant, as a di
 
 @dataclass(frozen=True, slots=True)
 class RatioBases:
-    """The table, filter, accuracy and tolerances from which bases of ratios are made.
+    """The builder of a *base* for each ratio: a threshold for its divisor that groups must reach.
 
-    `sum(a) / sum(b) > c` is `sum(a) - c sum(b) > 0` if sum(b) is above 0. If sum(b) of a group is small, noise hides
-    the ratio. So groups must reach a *base*, `sum(b) >= B`. It is the base that the analyst typed beside the ratio.
-    Otherwise it is one, rounded to two digits, at which its tolerance is worth `WORTH` units and the ratio's
-    `_WORTH_OF_RATIO`.
+    It holds the question's table, filter, accuracy and tolerances. If sum(b) is above 0, `sum(a) / sum(b) > c` means
+    `sum(a) - c sum(b) > 0`. If sum(b) of a group is small, noise hides the ratio. So groups must reach a base, `sum(b)
+    >= B`. If the analyst typed such a base beside the ratio, that is used. Otherwise B is chosen, rounded to two
+    digits, so that the base's tolerance is worth `WORTH` units and the ratio's tolerance `_WORTH_OF_RATIO` units.
 
-    With g the base's tolerance, the difference has the ratio's tolerance times `B - g`. So no group that passes the
+    Let g be the base's tolerance. The difference gets the ratio's tolerance times `B - g`. So no group that passes the
     base within its tolerance is misjudged by more. A group that reaches the base has values of b and needs no count of
     them. A count of privacy units has a base of `keyhole.min_rows` units if the analyst set that.
     """
@@ -210,11 +213,11 @@ class RatioBases:
     def add_bases(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
         """Return the formula with a base beside each ratio that needs one.
 
-        Raise KH204 for a ratio in a complement, and KH304.
+        Raise KH204 for a ratio in a complement, KH304 for a ratio without tolerance.
         """
         if not any(isinstance(leaf, Comparison) and leaf.ratio_base for leaf in formula.list_comparisons()):
             return formula
-        for leaf in find_complemented(formula):
+        for leaf in list_complemented_comparisons(formula):
             if isinstance(leaf, Comparison) and leaf.ratio_base:
                 raise KeyholeError(
                     "KH204",
@@ -232,23 +235,27 @@ class RatioBases:
             case Disjunction(children):
                 return Disjunction(tuple(self._add_bases_within(child, (), warn) for child in children))
             case Comparison() if formula.ratio_base:
-                return self._place_bases(formula, beside, warn)
+                return self._add_bases_to_ratio(formula, beside, warn)
             case _:
                 return formula
 
-    def _place_bases(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
+    def _add_bases_to_ratio(
+        self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]
+    ) -> Having:
         """Return a ratio with its base. If the divisor may have either sign, both signs are asked, joined by OR."""
         sides = [ratio]
         if ratio.has_either_sign:
-            sides = [side for side in (ratio, _negate_ratio(ratio)) if self._can_reach(side)] or sides
+            sides = [side for side in (ratio, _negate_ratio(ratio)) if self._can_reach_base(side)] or sides
         typed = [side for side in sides if any(_is_base(one, side) for one in _flip_negative_thresholds(beside))]
-        made = [self._place_base(side, _flip_negative_thresholds(beside), warn) for side in typed or sides]
+        made = [self._add_base_to_ratio(side, _flip_negative_thresholds(beside), warn) for side in typed or sides]
         return Disjunction(tuple(made)) if len(made) > 1 else made[0]
 
-    def _place_base(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
+    def _add_base_to_ratio(
+        self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]
+    ) -> Having:
         amount = self.tolerances.find_amount(ratio.names)
         if amount is None or amount.refers_to_bounds:
-            wanted = quote_literal(set_amount(self.accuracy.tolerance, ratio.left, "10%"))
+            wanted = quote_literal(set_amount(self.accuracy.tolerance, ratio.left_text, "10%"))
             raise KeyholeError(
                 "KH304",
                 f"{ratio.text} divides by a sum that may be 0: its tolerance is a part of the threshold, or an amount",
@@ -258,10 +265,10 @@ class RatioBases:
         tolerance = Fraction(amount.compute_size(threshold=ratio.threshold, bounds=Fraction(0)))
         typed = [one for one in beside if _is_base(one, ratio)]
         if typed:
-            least = max(typed, key=lambda one: one.at)
+            least = max(typed, key=lambda one: one.right_value)
             known = self.tolerances.find_amount(least.names)
             slack = Fraction(0) if known is None else known.compute_size(threshold=least.threshold, bounds=Fraction(0))
-            reached = max(least.at - Fraction(slack), Fraction(0))
+            reached = max(least.right_value - Fraction(slack), Fraction(0))
             made = replace(
                 ratio,
                 ratio_base=(),
@@ -269,7 +276,7 @@ class RatioBases:
                 fixed_tolerance=tolerance * reached,
                 display_factor=max(reached, Fraction(1)),
             )
-            return replace(made, values=_keep_needed_values(ratio, tolerance)) if reached else made
+            return replace(made, required_values=_keep_needed_values(ratio, tolerance)) if reached else made
         base = self._make_base(ratio, tolerance)
         if not self.accuracy.adds_guards:
             raise KeyholeError(
@@ -279,20 +286,20 @@ class RatioBases:
                 hint=f"Add: AND {base.text}",
                 position=ratio.position,
             )
-        smaller = f"{base.left} {base.operator} {_write_half(base.at)}"
+        smaller = f"{base.left_text} {base.operator} {_write_half(base.right_value)}"
         warn(
-            f"{ratio.text}: of groups with {base.text}, which was added, since at a smaller divisor the ratio "
-            f"drowns in noise; AND {smaller} beside it asks half as large ones for more epsilon, and a wider "
-            "keyhole.tolerance of the ratio smaller ones for the same"
+            f"{ratio.text}: AND {base.text} was added, since at a smaller divisor the ratio drowns in noise. For "
+            f"divisors half as large, write AND {smaller} (more epsilon), or a wider keyhole.tolerance of the ratio "
+            "(same epsilon)"
         )
         assert base.fixed_tolerance is not None
-        reached = abs(base.at) - base.fixed_tolerance
+        reached = abs(base.right_value) - base.fixed_tolerance
         made = replace(
             ratio, ratio_base=(), divisor_rows=None, fixed_tolerance=tolerance * reached, display_factor=reached
         )
-        return Conjunction((replace(made, values=_keep_needed_values(ratio, tolerance)), base))
+        return Conjunction((replace(made, required_values=_keep_needed_values(ratio, tolerance)), base))
 
-    def _can_reach(self, ratio: Comparison) -> bool:
+    def _can_reach_base(self, ratio: Comparison) -> bool:
         """Return False if no unit can add to the base within the declared bounds."""
         made, _ = make_functional(_make_base_of_one(ratio), table=self.table, min_rows=1, where=self.where)
         return made.unit_range is None or made.unit_range[1] > 0
@@ -310,29 +317,31 @@ class RatioBases:
             number = Fraction(find_next_round(ceil(WORTH * max(moved[0] / share, most))))
             least = Fraction(self.accuracy.min_rows)
             number = least if self.accuracy.is_min_rows_set else max(number, least)
-        base = replace(plain, at=number, threshold=number, fixed_tolerance=number * share)
-        base = _flip_threshold(base, plain.names[0]) if plain.left.startswith(_OPPOSITE) else base
-        return replace(base, text=f"{base.left} {base.operator} {base.at}")
+        base = replace(plain, right_value=number, threshold=number, fixed_tolerance=number * share)
+        base = _flip_threshold(base, plain.names[0]) if plain.left_text.startswith(_OPPOSITE) else base
+        return replace(base, text=f"{base.left_text} {base.operator} {base.right_value}")
 
 
 def _make_base_of_one(ratio: Comparison) -> Comparison:
     """Return the base that asks for a divisor of at least 1."""
-    divisor, by_units = ratio.left.rpartition(" / ")[2], ratio.divides_by_units
+    divisor, by_units = ratio.left_text.rpartition(" / ")[2], ratio.divides_by_units
     sign = _OPPOSITE if divisor.startswith(_OPPOSITE) else ""
     scaled = _SCALED.fullmatch(summed := divisor.removeprefix(sign))
     summed = summed if scaled is None else scaled[1]  # a threshold of the sum itself, whatever it is times
     return Comparison(
         text="",
-        left=f"{sign}{summed}",
+        left_text=f"{sign}{summed}",
         names=("count" if by_units else summed,),
         measure=Measure.UNITS if by_units else Measure.TOTAL,
-        parts=ratio.ratio_base,
+        summands=ratio.ratio_base,
         operator=">=",
-        at=Fraction(1),
+        right_value=Fraction(1),
         threshold=Fraction(1),
         origin=Fraction(0),
         per_row=None,
-        values=() if by_units else tuple(one for one in ratio.values if _are_summed(one, ratio.ratio_base)),
+        required_values=()
+        if by_units
+        else tuple(one for one in ratio.required_values if _are_summed(one, ratio.ratio_base)),
         slack=Slack.THRESHOLD,
         position=ratio.position,
     )
@@ -350,27 +359,27 @@ def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[Require
     A ratio that must exceed a number larger than its tolerance needs no values whose absence makes its numerator 0.
     """
     if ratio.operator not in (">", ">=") or ratio.threshold <= tolerance:
-        return ratio.values
+        return ratio.required_values
     divisors = 0 if ratio.divides_by_units else len(ratio.ratio_base)
-    above = ratio.parts[: len(ratio.parts) - divisors]
+    above = ratio.summands[: len(ratio.summands) - divisors]
     counted = [Term(1, None if part.column is None else part.column.name, part.condition, 0) for part in above]
-    return tuple(one for one in ratio.values if not all(implies(term, one) for term in counted))
+    return tuple(one for one in ratio.required_values if not all(implies(term, one) for term in counted))
 
 
 def _negate_ratio(ratio: Comparison) -> Comparison:
     """Return the same ratio with both sums negated."""
-    above, _, below = ratio.left.rpartition(" / ")
+    above, _, below = ratio.left_text.rpartition(" / ")
     left = f"-{above} / {_OPPOSITE}{below}"
-    parts, base = (tuple(part.multiply(Fraction(-1)) for part in sums) for sums in (ratio.parts, ratio.ratio_base))
-    return replace(ratio, left=left, parts=parts, ratio_base=base)
+    parts, base = (tuple(part.multiply(Fraction(-1)) for part in sums) for sums in (ratio.summands, ratio.ratio_base))
+    return replace(ratio, left_text=left, summands=parts, ratio_base=base)
 
 
 def _flip_negative_thresholds(beside: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
     """Return the thresholds, with `sum < -c` written as `-sum > c`."""
     below = ("<", "<=")
     return tuple(
-        _flip_threshold(one, f"{_OPPOSITE}{one.left}")
-        if one.operator in below and one.at < 0 and one.measure is Measure.TOTAL
+        _flip_threshold(one, f"{_OPPOSITE}{one.left_text}")
+        if one.operator in below and one.right_value < 0 and one.measure is Measure.TOTAL
         else one
         for one in beside
     )
@@ -378,9 +387,11 @@ def _flip_negative_thresholds(beside: tuple[Comparison, ...]) -> tuple[Compariso
 
 def _flip_threshold(one: Comparison, left: str) -> Comparison:
     """Return the same threshold on the negated sum, which is named `left`."""
-    parts = tuple(part.multiply(Fraction(-1)) for part in one.parts)
+    parts = tuple(part.multiply(Fraction(-1)) for part in one.summands)
     operator, threshold = FLIPPED_OPERATORS[one.operator], -one.threshold
-    return replace(one, left=left, parts=parts, operator=operator, at=-one.at, threshold=threshold)
+    return replace(
+        one, left_text=left, summands=parts, operator=operator, right_value=-one.right_value, threshold=threshold
+    )
 
 
 def _write_half(number: Fraction) -> Fraction:
@@ -392,11 +403,11 @@ def _is_base(one: Comparison, ratio: Comparison) -> bool:
     """Return True if groups must reach this threshold on the ratio's divisor."""
     above = (
         one.operator in (">", ">=")
-        and one.at > 0
+        and one.right_value > 0
         and one.key_thresholds is None
         and one.per_row is None
         and not one.ratio_base
     )
     above = above and not one.unit_deduction
     units = (one.measure is Measure.UNITS) == ratio.divides_by_units
-    return above and units and identify_sum(one.parts) == identify_sum(ratio.ratio_base)
+    return above and units and identify_sum(one.summands) == identify_sum(ratio.ratio_base)

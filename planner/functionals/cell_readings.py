@@ -5,9 +5,9 @@ from fractions import Fraction
 from itertools import islice, product
 from math import gcd, prod
 
-from mechanisms.keyhole.cell_statistics import is_between_cells
+from mechanisms.keyhole.cell_statistics import may_lie_between_cells
 from mechanisms.keyhole.taken_cells import MOST_WEIGHT
-from mechanisms.protocol import CommonSums, TakenCells
+from mechanisms.protocol import CommonSums, UsedCells
 from planner.aggregates.comparison import CellSum, Comparison
 from planner.catalog.catalog import Table
 from planner.catalog.key_space import KeySpace
@@ -41,15 +41,15 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
     made = [sum_cells(one, comparison, table=table, where=where) for one in comparison.cell_sums]
     worth = [size * one.times for (_, size), one in zip(made, comparison.cell_sums, strict=True)]
     constants = [one.times * (one.cells.default or 0) for one in comparison.cell_sums]
-    between = any(is_between_cells(one.cells.statistic) for one in comparison.cell_sums)
-    whole = (*worth, *constants, *((comparison.at,) if between else ()))
+    between = any(may_lie_between_cells(one.cells.statistic) for one in comparison.cell_sums)
+    whole = (*worth, *constants, *((comparison.right_value,) if between else ()))
     step = find_common_step(abs(one) for one in whole if one) / (2 if between else 1)
     reads = tuple(
         CellRead(summed, one.cells, int(each / step), None if one.cells.default is None else int(constant / step))
         for (summed, _), one, each, constant in zip(made, comparison.cell_sums, worth, constants, strict=True)
     )
     own = sum(abs(one.factor) * one.summed.sensitivity for one in reads if one.cells == OWN_GROUP_ALONE)
-    largest = sum(abs(one.otherwise or 0) for one in reads)
+    largest = sum(abs(one.empty_value or 0) for one in reads)
     if max(weight for _, weight in list_steps(reads)) > MOST_WEIGHT or largest >= LIMIT:
         raise KeyholeError(
             "KH208",
@@ -58,7 +58,7 @@ def read_functional(comparison: Comparison, *, table: Table, where: Condition) -
             position=comparison.position,
         )
     read = Functional(
-        name=comparison.left,
+        name=comparison.left_text,
         measure=Measure.TOTAL,
         terms=(),
         sensitivity=max(1, own),
@@ -75,7 +75,7 @@ def list_steps(reads: Sequence[CellRead]) -> list[tuple[int, int]]:
 
     A mean over five days counts in fifths where it has five days, and in sevenths elsewhere.
     """
-    calendars = {one.cells.key: len(one.cells.taken) for one in reads if one.cells.key is not None}
+    calendars = {one.cells.key: len(one.cells.used_places) for one in reads if one.cells.key is not None}
     kinds = [
         set(zip(*(one.cells.list_weights() if one.cells.key == key else (1,) * size for one in reads), strict=True))
         for key, size in calendars.items()
@@ -83,7 +83,7 @@ def list_steps(reads: Sequence[CellRead]) -> list[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
     for weights in islice(product(*kinds), _MOST_KINDS):
         factors = [one.factor * prod(by_key) for one, *by_key in zip(reads, *weights, strict=True)]
-        between = any(is_between_cells(one.cells.statistic) for one in reads)
+        between = any(may_lie_between_cells(one.cells.statistic) for one in reads)
         step = 1 if between else gcd(*factors) or 1
         found.add((step, sum(abs(one) for one in factors) // step))
     return sorted(found)
@@ -93,12 +93,12 @@ def sum_cells(one: CellSum, comparison: Comparison, *, table: Table, where: Cond
     """Return the functional of a sum of one group, and the worth of one of its steps. Raise KH203 to KH208."""
     plain = Comparison(
         text=one.text,
-        left=one.text,
+        left_text=one.text,
         names=(one.text,),
         measure=one.measure,
         parts=one.parts,
         operator=">",
-        at=Fraction(0),
+        right_value=Fraction(0),
         threshold=Fraction(0),
         origin=Fraction(0),
         per_row=None,
@@ -124,7 +124,7 @@ def list_cell_sums(question: Question) -> tuple[tuple[Functional, ...], CommonSu
         question: minimised, as in a plan; one functional at least `reads_cells`.
     """
     sums: list[Functional] = []
-    readings, cells = list[tuple[tuple[int, int], ...]](), list[tuple[TakenCells, ...]]()
+    readings, cells = list[tuple[tuple[int, int], ...]](), list[tuple[UsedCells, ...]]()
     for one in question.functionals:
         reads = one.cell_reads or (CellRead(one, OWN_GROUP_ALONE, 1),)
         readings.append(tuple((_place(sums, read.summed), read.factor) for read in reads))
@@ -152,17 +152,17 @@ def _place(sums: list[Functional], wanted: Functional) -> int:
     return len(sums) - 1
 
 
-def _axes(read: CellRead, keys: KeySpace) -> TakenCells:
+def _axes(read: CellRead, keys: KeySpace) -> UsedCells:
     names: Sequence[str] = keys.names
     cells = read.cells
     axis = None if cells.key is None else names.index(cells.key)
     whole = tuple(sorted(map(names.index, cells.summed_keys)))
-    return TakenCells(
+    return UsedCells(
         whole=whole,
         axis=axis,
-        taken=cells.taken,
-        most=cells.most,
-        otherwise=read.otherwise,
+        used_places=cells.used_places,
+        most_places=cells.most_places,
+        empty_value=read.empty_value,
         statistic=cells.statistic,
         fails=cells.fails,
     )

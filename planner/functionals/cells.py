@@ -19,8 +19,8 @@ class CellReach:
     """The groups that one cell's rows can change in a question.
 
     `reaches_other_groups`: they can change groups outside their cell, so every cell is charged. `changes_all_groups`:
-    they can change all groups of the unit at once. `is_doubled`: a unit can contribute in full before and after, with
-    the other sign or to another functional.
+    they can change all groups of the unit at once. `is_doubled`: a unit may contribute its full bound with these rows
+    and without them, with opposite signs or to different functionals. So the cell loses twice the loss of a group.
     """
 
     reaches_other_groups: bool = False
@@ -28,7 +28,7 @@ class CellReach:
     is_doubled: bool = False
 
     def count_losses(self, groups: int) -> int:
-        """Return how many times the loss of one group a cell is charged, for a unit in up to `groups` groups."""
+        """Return the multiple of one group's loss that a cell is charged, for a unit in up to `groups` groups."""
         return (groups if self.changes_all_groups else 1) * (2 if self.is_doubled else 1)
 
 
@@ -39,8 +39,9 @@ OWN_GROUP = CellReach()
 def find_cell_reach(question: Question) -> CellReach:
     """Return the groups that one cell's rows can change in a question.
 
-    Some values depend on several cells of one unit: joined rows, rows that reach their unit by a path, lists of units,
-    values of a unit's own rows, and conditions on a unit's total. Every new value of this kind must be handled here.
+    Some values depend on several cells of one unit: joined rows, rows that lead to their unit by a path, lists of
+    units, values of a unit's own rows, and conditions on a unit's total. Every new value of this kind must be handled
+    here.
     """
     table = question.table if question.per_unit is None else question.per_unit.table
     if table.lists:  # a unit that a cell takes off a list, or puts on it, moves by all that it adds or would add
@@ -69,7 +70,7 @@ def find_cell_reach(question: Question) -> CellReach:
         return OWN_GROUP
     # totals that are clipped add up their losses in full, so that one sign is enough however many they are
     summed = question.per_unit is None and table.row_cap is None
-    once = _have_one_sign(question) and (summed or len(question.computed) == 1)
+    once = _have_one_sign(question) and (summed or len(question.computed_functionals) == 1)
     return CellReach(is_doubled=not once and not _are_groups_cells(question, table))
 
 
@@ -78,13 +79,13 @@ def _can_only_lose(question: Question) -> bool:
 
     It could add something if the smaller sum of its rows met the condition of another functional.
     """
-    return _have_one_sign(question) and (question.per_unit is None or len(question.computed) == 1)
+    return _have_one_sign(question) and (question.per_unit is None or len(question.computed_functionals) == 1)
 
 
 def _have_one_sign(question: Question) -> bool:
     if question.ranked is not None and question.ranked.mean is not None:
         return False  # another value may raise a mean, and lower it
-    return all(map(_has_one_sign, question.computed))
+    return all(map(_has_one_sign, question.computed_functionals))
 
 
 def _has_one_sign(functional: Functional) -> bool:

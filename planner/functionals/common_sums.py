@@ -51,12 +51,14 @@ class _Split:
 
 
 def find_common_sums(question: Question) -> CommonSumPlan | None:
-    """Return common sums for at least two thresholds of one mean or share. Return None if there are none.
+    """Return common sums for a question with at least two thresholds of one mean or share.
+
+    Return None for other questions.
 
     Guarantee: in exact integers every functional times its scale is the combination of sums that its reading says, in
     every key. This holds if units are bounded by rows or not at all. If each unit's totals are clipped, it holds for
-    units within `rows_per_unit`, and beyond them both move in the same direction. The sensitivities and exposures are
-    those of the sums.
+    units with at most `rows_per_unit` rows. For other units, functional and combination move in the same direction.
+    The sensitivities and exposures are those of the sums.
 
     Parameters:
         question: minimised, as in a plan.
@@ -76,13 +78,13 @@ def find_common_sums(question: Question) -> CommonSumPlan | None:
         if made is None:
             return None
         total, counted, found = made
-        first = _place_sum(sums, total)
-        further = _place_sum(sums, counted)
+        first = _find_or_add_sum(sums, total)
+        further = _find_or_add_sum(sums, counted)
         for split, (scale, times) in zip(group, found, strict=True):
             readings[split.place], scales[split.place] = ((first, 1), (further, times)), scale
     for place, functional in enumerate(question.functionals):
         if place not in readings:
-            readings[place], scales[place] = ((_place_sum(sums, functional), 1),), 1
+            readings[place], scales[place] = ((_find_or_add_sum(sums, functional), 1),), 1
     known = tuple(sums)
     common = CommonSums(
         sensitivities=tuple(one.sensitivity for one in known),
@@ -93,7 +95,7 @@ def find_common_sums(question: Question) -> CommonSumPlan | None:
     return CommonSumPlan(sums=known, common=common)
 
 
-def _place_sum(sums: list[Functional], wanted: Functional) -> int:
+def _find_or_add_sum(sums: list[Functional], wanted: Functional) -> int:
     """Return the index of a sum. Append the sum if it is new."""
     identity = identify_functional(wanted)
     for place, one in enumerate(sums):

@@ -146,7 +146,7 @@ def _name_functional(comparison: Comparison) -> str:
         # whether each group has a threshold of its own, which the left side names already
         own = comparison.threshold != comparison.origin
         return (
-            f"{comparison.left} - {convert_to_decimal(comparison.threshold)}" if mean and not own else comparison.left
+            f"{comparison.left} - {convert_to_decimal(comparison.threshold)}" if mean and not own else comparison.left_text
         )
     counted, *others = comparison.parts
     name = f"count(*) FILTER (WHERE {write_canonical(counted.condition)})"

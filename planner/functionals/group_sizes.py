@@ -53,14 +53,16 @@ class _Floor:
 def find_group_sizes(
     formula: Having, *, table: Table, where: Condition, tolerances: Tolerances, min_rows: int
 ) -> Mapping[object, GroupSize]:
-    """Return the group size that counts guarantee for each mean, ratio, percentile and variance, by `identify_mean`.
+    """Return the group size that the formula's counts guarantee for each mean, ratio, percentile and variance.
+
+    The result is by `identify_mean`.
 
     Parameters:
         formula: as typed, in negation normal form.
         table: its rows are counted.
         where: the condition that all rows satisfy.
         tolerances: the tolerances in force, by which counts are relaxed.
-        min_rows: the setting. A tolerance may be a part of it.
+        min_rows: the setting. A tolerance may be a fraction of it.
     """
     if all(identify_mean(leaf) is None for leaf in formula.list_comparisons()):
         return {}
@@ -70,7 +72,11 @@ def find_group_sizes(
         mean = identify_mean(leaf)
         if mean is None:
             continue
-        sizes = [GroupSize(one.rows, one.text) for one in floors if covers(one.part, _find_divisor(leaf), table, where)]
+        sizes = [
+            GroupSize(one.rows, one.text)
+            for one in floors
+            if is_divisor_at_least(one.part, _find_divisor(leaf), table, where)
+        ]
         size = max(sizes, key=lambda one: one.rows, default=None)
         before = found.get(mean, size)
         found[mean] = None if size is None or before is None else min(size, before, key=lambda one: one.rows)
@@ -86,7 +92,7 @@ def find_demanded_units(formula: Having, base: SumPart, tolerances: Tolerances, 
     joined = formula.children if isinstance(formula, Conjunction) else (formula,)
     counts = [one for one in joined if isinstance(one, Comparison) and _identify_count(one) == units]
     found = [
-        floor(one.at) + (one.operator == ">") - _find_slack(one, tolerances, min_rows)
+        floor(one.right_value) + (one.operator == ">") - _find_slack(one, tolerances, min_rows)
         for one in counts
         if one.operator in _UPWARD
     ]
@@ -99,8 +105,8 @@ def identify_mean(leaf: Leaf) -> object | None:
     Return None for other comparisons, whose tolerance does not depend on a group's size.
     """
     if isinstance(leaf, SpreadComparison):
-        return leaf.left, leaf.threshold
-    return identify_sum(leaf.parts) if leaf.per_row is not None else None
+        return leaf.left_text, leaf.threshold
+    return identify_sum(leaf.summands) if leaf.per_row is not None else None
 
 
 def _find_divisor(leaf: Leaf) -> SumPart | None:
@@ -111,8 +117,8 @@ def _find_divisor(leaf: Leaf) -> SumPart | None:
     )
 
 
-def covers(counted: SumPart, divisor: SumPart | None, table: Table, where: Condition) -> bool:
-    """Return True if the mean has at least as many rows as are counted."""
+def is_divisor_at_least(counted: SumPart, divisor: SumPart | None, table: Table, where: Condition) -> bool:
+    """Return True if the divisor of a mean has at least as many rows as `counted` counts."""
     if divisor is None:
         return False
     wanted, known = divisor.column, counted.column
@@ -154,7 +160,10 @@ class _Counts:
                     self.relaxed_by_threshold.setdefault(counted, {}),
                     _find_slack(formula, tolerances, min_rows),
                 )
-                for least in (ceil(formula.at), floor(formula.at) + 1):  # either may come of it, also by a complement
+                for least in (
+                    ceil(formula.right_value),
+                    floor(formula.right_value) + 1,
+                ):  # either may come of it, also by a complement
                     known[least] = min(known.get(least, least), least - slack)
             case _:
                 pass
@@ -170,9 +179,9 @@ class _Counts:
             return None
         if counted in self.bounded_above and not is_implied:
             return None
-        least = ceil(leaf.at) if leaf.operator == ">=" else floor(leaf.at) + 1
+        least = ceil(leaf.right_value) if leaf.operator == ">=" else floor(leaf.right_value) + 1
         rows = min(relaxed for number, relaxed in self.relaxed_by_threshold[counted].items() if number >= least)
-        return _Floor(leaf.parts[0], counted, rows, leaf.text)
+        return _Floor(leaf.summands[0], counted, rows, leaf.text)
 
 
 def _identify_count(leaf: Leaf) -> _Counted | None:
@@ -184,10 +193,10 @@ def _identify_count(leaf: Leaf) -> _Counted | None:
         or leaf.unit_deduction
     ):
         return None
-    if len(leaf.parts) != 1 or leaf.parts[0].power or leaf.parts[0].coefficient != 1:
+    if len(leaf.summands) != 1 or leaf.summands[0].power or leaf.summands[0].coefficient != 1:
         return None
     alone = leaf.measure if leaf.measure in (Measure.UNITS, Measure.VALUES) else Measure.ROWS
-    return (alone, *identify_sum(leaf.parts))
+    return (alone, *identify_sum(leaf.summands))
 
 
 def _find_slack(comparison: Comparison, tolerances: Tolerances, min_rows: int) -> int:

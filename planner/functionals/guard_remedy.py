@@ -48,13 +48,13 @@ _MOST = 10**9  # no group has so many values: beyond it a larger number would sa
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """The guard of a comparison: the number of values that a count must reach, and a setting to change first.
+    """The guard of a comparison: the number of values that a count must reach, and the setting to change first.
 
-    `is_for_mean`: the mean asks for that number, and its count for less. If the comparison is of one aggregate of an
-    expression, `argument` and `suffix` are how `typed_values` were typed.
+    `is_for_mean`: the number is for the mean, and its count may demand fewer. If the comparison is of one aggregate of
+    an expression, `argument` and `suffix` are the analyst's spelling of `typed_values`.
     """
 
-    values: int = _LEAST
+    least_count: int = _LEAST
     setting: str = ""
     is_for_mean: bool = False
     typed_values: RequiredValues | None = None
@@ -64,7 +64,7 @@ class Remedy:
     def write_hint(self, values: RequiredValues, *, plain_column: str | None) -> str:
         """Return the text to add to the question. `plain_column` is a column that is counted without a filter."""
         counted = self.spell_count(values, plain_column=plain_column)
-        return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.values}"
+        return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.least_count}"
 
     def spell_count(self, values: RequiredValues, *, plain_column: str | None) -> str:
         """Return the count of the values as an analyst writes it."""
@@ -77,7 +77,10 @@ class Remedy:
         return f"{counted} FILTER (WHERE {write_condition(values.condition)})"
 
     def spell_rows(self, values: RequiredValues) -> str:
-        """Return the condition of the rows that have one of the values, as an analyst writes it ("": all have one)."""
+        """Return the condition for rows that have one of the values, as an analyst writes it.
+
+        It is empty if all rows have one.
+        """
         if self.typed_values == values and _is_derived(values):
             among = self.suffix.removeprefix(_FILTER).removesuffix(")")
             return " AND ".join(filter(None, (among, f"{self.argument} IS NOT NULL")))
@@ -87,7 +90,7 @@ class Remedy:
 
     @staticmethod
     def spell_column(column: str) -> str:
-        """Return a column as a question names it: a computed one by its text, products of columns as they are."""
+        """Return a column as a question names it: a computed column by its text, a product by its factors."""
         if isinstance(column, ComputedName):
             return column.column.comment or column
         return column if " * " in column else spell_name(column)
@@ -103,11 +106,11 @@ def find_remedy(
 ) -> Remedy:
     """Return the guard for a comparison that is NULL in groups without values.
 
-    A comparison that hinges on one record costs more than any guard until the tolerance names it.
+    If a comparison depends on one record, the guard first names its tolerance, which costs more than any guard.
 
     Parameters:
-        mean_rows: the group size at which the comparison's own tolerance is worth `WORTH` units, or 0 if it does not
-            depend on that.
+        mean_rows: the group size at which the comparison's own tolerance is worth `WORTH` units, or 0 if the tolerance
+            does not depend on a group's size.
     """
     rows = 1 if table.is_row_unit else table.row_cap.rows if table.row_cap is not None else table.rows_per_unit or 1
     amount = tolerances.find_amount(("count",))
@@ -122,8 +125,8 @@ def find_remedy(
     values = wanted if counted < wanted <= MOST_TIMES * max(counted, accuracy.min_rows) else counted
     setting = ""
     if comparison.slack is Slack.RECORD:
-        if not replace(tolerances, default=None).find_amount(comparison.names):
-            text = set_amount(accuracy.tolerance, comparison.left, Decimal(WORTH * rows))
+        if not replace(tolerances, default_tolerance=None).find_amount(comparison.names):
+            text = set_amount(accuracy.tolerance, comparison.left_text, Decimal(WORTH * rows))
             setting = f"SET keyhole.tolerance = '{quote_literal(text)}';"
     elif (
         comparison.per_row is not None and accuracy.is_min_rows_set and values > accuracy.min_rows
@@ -131,21 +134,26 @@ def find_remedy(
         setting = f"SET keyhole.min_rows = {values};"
     of, argument, suffix = _read_argument(comparison)
     return Remedy(
-        values=values, setting=setting, is_for_mean=values > counted, typed_values=of, argument=argument, suffix=suffix
+        least_count=values,
+        setting=setting,
+        is_for_mean=values > counted,
+        typed_values=of,
+        argument=argument,
+        suffix=suffix,
     )
 
 
 def _read_argument(comparison: Comparison) -> tuple[RequiredValues | None, str, str]:
     """Return the values, the argument and the FILTER of the one compared aggregate. Return None and "" for others."""
-    found = _AGGREGATE.fullmatch(comparison.left)
-    if found is None or comparison.part_of or len(comparison.values) != 1:
+    found = _AGGREGATE.fullmatch(comparison.left_text)
+    if found is None or comparison.whole_text or len(comparison.required_values) != 1:
         return None, "", ""
     argument, among, suffix = found[1].partition(f"){_FILTER}")
     if not among:
         argument, suffix = found[1][:-1], ""
     if any(one.count("(") != one.count(")") for one in (argument, suffix[:-1])):
         return None, "", ""
-    return comparison.values[0], argument, among[1:] + suffix
+    return comparison.required_values[0], argument, among[1:] + suffix
 
 
 def _is_derived(values: RequiredValues) -> bool:
@@ -155,14 +163,14 @@ def _is_derived(values: RequiredValues) -> bool:
 
 
 def find_slack_share(tolerances: Tolerances, *, of: str = "count") -> Fraction:
-    """Return the tolerance of an added count or sum as a part of its number."""
+    """Return the tolerance of a guarding count or sum, as a fraction of its threshold."""
     amount = tolerances.find_amount((of,))
     share = Fraction(amount.number) / 100 if amount is not None and amount.is_percent and amount.number else _SLACK
     return min(share, _MOST_SLACK)
 
 
 def find_next_round(number: int) -> int:
-    """Return the least of 1, 2, 5, 10, 20, 50 and so on that is at least `number`."""
+    """Return the least of the round numbers 1, 2, 5, 10, 20, 50 and so on that is at least `number`."""
     power = 1
     while power * 10 <= number:
         power *= 10
@@ -170,7 +178,7 @@ def find_next_round(number: int) -> int:
 
 
 def find_only_column(values: RequiredValues) -> str | None:
-    """Return the column whose count counts the values, if their condition reads only it and needs a value.
+    """Return the one column whose non-NULL values are counted, if the condition of the rows reads nothing else.
 
     Else None.
     """

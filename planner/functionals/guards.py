@@ -28,21 +28,22 @@ from planner.question.question import Functional, Measure, Term
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """The case that a group has none of the `values` that a comparison reads, so the comparison is NULL.
+    """The case that a group has none of the `required_values` that a comparison reads, so the comparison is NULL.
 
     Each row of such a group adds to the comparison's sum an amount within `range_without`. `fails_beside` are other
-    values that the comparison reads. If a group has some of these but none of `values`, the test fails anyway, so no
-    guard is needed. If `is_in_all_rows`, every row that satisfies the condition of `values` has one.
+    values that the comparison reads. If a group has some of them but none of `required_values`, the test fails anyway,
+    so no guard is needed. `is_in_all_rows`: every row that satisfies the condition of `required_values` has such a
+    value.
     """
 
-    values: RequiredValues
+    required_values: RequiredValues
     range_without: Range
     fails_beside: tuple[RequiredValues, ...] = ()
     is_in_all_rows: bool = False
 
     def is_implied(self, counted: Term, where: Condition) -> bool:
-        """Return True if a group with n rows that the term counts has at least n of the values."""
-        values = replace(self.values, column=None) if self.is_in_all_rows else self.values
+        """Return True if a count implies the values: a group with n counted rows has at least n values."""
+        values = replace(self.required_values, column=None) if self.is_in_all_rows else self.required_values
         among = replace(counted, condition=join_all((where, counted.condition)))
         return implies(counted, values) or implies(among, values)
 
@@ -100,21 +101,21 @@ class ComparisonPlace:
 
     @staticmethod
     def from_comparison(leaf: Comparison | SpreadComparison) -> "ComparisonPlace":
-        """Return the place that every literal of the comparison has."""
-        return ComparisonPlace((leaf.part_of if isinstance(leaf, Comparison) else "") or leaf.text, leaf.position)
+        """Return the text and position of the comparison, which all of its literals share."""
+        return ComparisonPlace((leaf.whole_text if isinstance(leaf, Comparison) else "") or leaf.text, leaf.position)
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded(_GuardedTree):
-    """The literals of one comparison, and the values that must exist for it not to be NULL (none: it is never NULL).
+    """The literals of one comparison, and the values without which it is NULL (none: it is never NULL).
 
-    It means "the literals hold and the values exist". With `is_complement` it means "the literals hold or the values do
-    not exist", the complement of the complementary literals. `known_truth` is the truth of the literals if declared
-    bounds give it (None: the data decide).
+    The whole means "the literals hold and the values exist". With `is_complement` it means "the literals hold or the
+    values do not exist", the complement of the complementary literals. `known_truth` is the truth of the literals if
+    declared bounds decide it, else None. `source` is the analyst's comparison.
     """
 
     formula: Formula
-    values: tuple[Absence, ...]
+    required_values: tuple[Absence, ...]
     text: str
     position: int | None
     is_complement: bool = False
@@ -125,14 +126,14 @@ class Guarded(_GuardedTree):
 
 @dataclass(frozen=True, slots=True)
 class GuardedAll(_GuardedTree):
-    """A conjunction."""
+    """The conjunction of guarded formulas: it holds if all of its children hold."""
 
     children: tuple["GuardedFormula", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedAny(_GuardedTree):
-    """A disjunction."""
+    """The disjunction of guarded formulas: it holds if any of its children holds."""
 
     children: tuple["GuardedFormula", ...]
 
@@ -204,14 +205,14 @@ def _holds_everywhere(formula: Formula, row: Range, functionals: Mapping[int, Fu
 
 
 def complement(formula: GuardedFormula) -> GuardedFormula:
-    """Return the formula that is true exactly where this one is not.
+    """Return the complement of a guarded formula. It is true exactly where the formula is false or NULL.
 
     Guarantee: the formula of literals is true exactly where SQL's HAVING is true, with NULL counted as not true. Its
-    two-valued complement is De Morgan's: AND becomes OR, `S > c` becomes `S <= c`. A comparison is true if its literals
-    hold and its values exist, so its complement is true if they do not hold or no values exist. In a group without
-    values S is 0. If the complementary literals hold at 0, "or no values exist" adds nothing. If not, the comparison
-    itself holds at 0 and needed a guard, whose complement stands beside this one, joined by OR. If that complement is
-    false, the values exist. If it is true, nothing depends on this one.
+    two-valued complement is De Morgan's: AND becomes OR, `S > c` becomes `S <= c`. A comparison is true if its
+    literals hold and its values exist. So its complement is true if the literals fail or no values exist. In a group
+    without values S is 0. If the complementary literals hold at 0, "or no values exist" adds nothing. If they fail at
+    0, the comparison itself holds at 0, so it has a guard. The complement of that guard is joined to this complement
+    by OR. If the guard's complement is false, the values exist. If it is true, the disjunction is true.
     """
 
     def negate_leaf(guarded: Guarded) -> GuardedFormula:
@@ -227,7 +228,7 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
 
 
 def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional], *, where: Condition = ALWAYS) -> Counts:
-    """Return the counts that guard some literal, each with the number of rows that it guarantees.
+    """Return the counts that guard some literal, each with the number of rows that the count guarantees.
 
     Raises KH206 if a literal needs a guard and has none.
 
@@ -252,21 +253,22 @@ def _find_guards(
         case Guarded():
             guards: Counts = frozenset()
             needless: list[RequiredValues] = []
-            for absence in formula.values:
+            for absence in formula.required_values:
                 if _holds_everywhere(formula.formula, absence.range_without, functionals) is formula.is_complement:
                     continue
                 if any(one not in needless for one in absence.fails_beside) and not formula.is_complement:
-                    needless.append(absence.values)
+                    needless.append(absence.required_values)
                     continue
-                if any(_includes(known, absence.values) for known in available.values):
+                if any(_includes(known, absence.required_values) for known in available.values):
                     continue
                 found = frozenset(
                     (index, least)
                     for index, least in available.counts
-                    if least == absence.values.least_rows and absence.is_implied(functionals[index].terms[0], where)
+                    if least == absence.required_values.least_rows
+                    and absence.is_implied(functionals[index].terms[0], where)
                 )
                 if not found:
-                    missing.append((formula, absence.values))
+                    missing.append((formula, absence.required_values))
                 guards |= found
             return guards
         case GuardedAny(children) | GuardedAll(children):
@@ -286,15 +288,15 @@ def _find_implied_facts(formula: GuardedFormula, functionals: Mapping[int, Funct
     """Return the facts that a formula implies: counts that are at least one or two, and values that exist."""
 
     def find_known(guarded: Guarded) -> _Known:
-        if guarded.is_complement and guarded.values:
+        if guarded.is_complement and guarded.required_values:
             return _NOTHING
         loosest = relax_formula(guarded.formula)
         needed = (
             absence
-            for absence in guarded.values
+            for absence in guarded.required_values
             if _holds_everywhere(loosest, absence.range_without, functionals) is False
         )
-        return _Known(_find_counts(guarded.formula, functionals), tuple(absence.values for absence in needed))
+        return _Known(_find_counts(guarded.formula, functionals), tuple(absence.required_values for absence in needed))
 
     def every(children: Sequence[_Known]) -> _Known:
         return reduce(or_, children, _NOTHING)
@@ -335,7 +337,7 @@ def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Cou
 
 
 def implies(counted: Term, values: RequiredValues) -> bool:
-    """Return True if a group with n rows that the term counts has at least n of the values."""
+    """Return True if a count implies the values: a group with n counted rows has at least n values."""
     known = counted.condition
     if counted.column is not None:
         known = join_all((known, RequiredValues(counted.column, ALWAYS).rows))
@@ -366,14 +368,17 @@ class UnguardedError(KeyholeError):
 
 
 def write_guard_hint(formula: Guarded, values: RequiredValues) -> str:
-    """Return the text to add to the question, so that the values exist where the formula holds."""
+    """Return the condition to add to the question, so that the values exist in every group that passes the formula."""
     column = find_only_column(values)
     alone = column if column and implies(Term(1, column, ALWAYS, 0), values) else None
     return (formula.remedy or Remedy()).write_hint(values, plain_column=alone)
 
 
 def strip_guards(formula: GuardedFormula, *, capped: Counts) -> Formula:
-    """Return the formula of literals. The tolerances of guarding counts are capped so that they stay guards."""
+    """Return the formula of literals without the guards' annotations.
+
+    Tolerances of guarding counts are limited so that the counts remain guards.
+    """
     return formula.fold(
         lambda guarded: _cap_counts(guarded.formula, capped),
         every=lambda children: AllOf(tuple(children)),

@@ -40,8 +40,9 @@ def find_implied_range(terms: Sequence[Term], table: Table) -> tuple[int, int] |
 def find_declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None:
     """Return the range that the owner declares for one unit's total of the expression, or None if none is declared.
 
-    Both expressions are multiplied out. They match if one is a constant times the other, and each row has values of all
-    columns that the declared one reads. A condition may leave out rows, as it may under a column's `per_unit`.
+    Both expressions are multiplied out. They match if one is a constant times the other, and each row has a value in
+    every column that the declared expression reads. A condition may leave out rows, as it may under a column's
+    `per_unit`.
 
     Parameters:
         terms: as for `find_implied_range`.
@@ -82,7 +83,7 @@ def _bound_by_common_factor(terms: Sequence[Term], table: Table) -> Iterator[Ran
     for name in dict.fromkeys(factors[0]):
         if all(name in one for one in factors):
             rest = [_remove_factor(one, name) for one in factors]
-            times = _bound_rest([term.coefficient for term in terms], rest, table)
+            times = _bound_multiplier([term.coefficient for term in terms], rest, table)
             total = _find_total_range(name, table, is_only_factor=not any(rest))
             if times is not None and total is not None:
                 ends = [Fraction(time) * end for time in times for end in total]
@@ -135,7 +136,9 @@ def _find_total_range(name: str, table: Table, *, is_only_factor: bool) -> Range
     return (min(low, Fraction(0)) if steps[1] < 0 else Fraction(0), max(high, Fraction(0)))
 
 
-def _bound_rest(coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], table: Table) -> tuple[int, int] | None:
+def _bound_multiplier(
+    coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], table: Table
+) -> tuple[int, int] | None:
     """Return the range of a factor's multiplier in one row: a sum of products of other columns.
 
     It is linear in each column that no term has twice, so its ends are at corners of the columns' ranges.

@@ -28,9 +28,9 @@ from planner.aggregates.comparison import Comparison, Conjunction, Disjunction, 
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Amount, Tolerances, quote_literal, set_amount
 from planner.errors import KeyholeError
-from planner.functionals.added_guards import GuardAdder, find_complemented, flatten
+from planner.functionals.added_guards import GuardAdder, list_complemented_comparisons, flatten
 from planner.functionals.functional import find_grid, make_functional
-from planner.functionals.group_sizes import GroupSize, covers, find_group_sizes, identify_mean
+from planner.functionals.group_sizes import GroupSize, is_divisor_at_least, find_group_sizes, identify_mean
 from planner.functionals.guard_remedy import WORTH, find_next_round, find_remedy
 from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
@@ -95,12 +95,12 @@ class Side:
             self.mean,
             text=f"{self.mean.left} {operator} {convert_to_decimal(at)}",
             operator=operator,
-            parts=(*self.mean.parts, *off),
+            summands=(*self.mean.summands, *off),
             origin=at,
             threshold=at,
             position=whole.position,
             fixed_tolerance=allowed / abs(self.factor) * self.rows * self.mean.per_row,
-            part_of=whole.text,
+            whole_text=whole.text,
             other_mean=None,
         )
 
@@ -131,7 +131,7 @@ class MeanBands:
         """
         if not any(_is_pair(leaf) for leaf in formula.list_comparisons()):
             return formula
-        for leaf in find_complemented(formula):
+        for leaf in list_complemented_comparisons(formula):
             if _is_pair(leaf):
                 raise KeyholeError(
                     "KH204",
@@ -253,7 +253,7 @@ class MeanBands:
         self, mean: Comparison, factor: Fraction, constant: Fraction, sizes: Mapping[object, GroupSize]
     ) -> Side:
         """Return one side of a comparison. Raise KH204 if it is no mean of the rows that it divides by."""
-        if not all(covers(part, mean.divisor_rows, self.table, self.where) for part in mean.parts):
+        if not all(is_divisor_at_least(part, mean.divisor_rows, self.table, self.where) for part in mean.summands):
             raise KeyholeError(
                 "KH204",
                 f"{mean.left} is no mean of the rows that it divides by",

@@ -22,7 +22,11 @@ LIMIT = 2**61
 def make_offsets(
     own: KeyNumbers, operator: str, *, size: Fraction, left: str, position: int | None
 ) -> tuple[Offsets | None, Fraction]:
-    """Return each group's offset, in integer steps of `size`, and the threshold that all groups have then.
+    """Return each group's offset, in integer steps of `size`, and the one threshold that then serves all groups.
+
+    Guarantee: in integers, `S operator own` holds in a group exactly if `S` minus its offset compares in the same way
+    with the returned threshold. The offsets are None if all are 0. Raises KH208 for an equality whose thresholds are
+    whole in some groups only.
 
     Guarantee: in integers, `S operator own` holds in a group exactly if `S` minus its offset compares in the same way
     with the returned threshold. Return None for offsets that are all 0. Raises KH208 for an equality whose thresholds
@@ -35,7 +39,7 @@ def make_offsets(
             return None, exact[0]
         raise KeyholeError(
             "KH208",
-            f"{left} {operator} {own.text} compares with whole numbers in some groups alone",
+            f"{left} {operator} {own.text} compares with a whole number in some groups, but not in all",
             hint=f"Write NOT ({left} < {own.text} OR {left} > {own.text})."
             if operator == "="
             else f"Write {left} < {own.text} OR {left} > {own.text}.",
@@ -52,10 +56,10 @@ def make_offsets(
 def subtract_offsets(question: Question, values: Integers) -> Integers:
     """Return the functionals minus their offsets. Their cuts are compared with these.
 
-    Guarantee: one privacy unit changes each by no more than before. Offsets are public, and clipping at `LIMIT` only
-    brings values closer to each other. If no offset is above `LIMIT`, adding an offset again gives the same number,
-    whichever offset was subtracted. So noise also serves questions with other thresholds of this kind. Proof:
-    docs/proofs/reuse.md.
+    Guarantee: one privacy unit changes each difference by no more than the functional itself. Offsets are public, and
+    clipping at `LIMIT` only brings values closer to each other. If no offset is above `LIMIT`, adding an offset again
+    gives the same number, whichever offset was subtracted. So noise also serves questions with other thresholds of
+    this kind. Proof: docs/proofs/reuse.md.
 
     Parameters:
         values: int64 of shape (functionals, keys), keys in row-major order.
@@ -71,7 +75,7 @@ def subtract_offsets(question: Question, values: Integers) -> Integers:
 
 
 def spread_offsets(question: Question, taken: Offsets) -> Integers:
-    """Return the offset of each key of the question, in row-major order."""
+    """Return the offset of each key of the question as an array, in row-major order of the keys."""
     shape = [1] * len(question.keys.shape)
     shape[question.keys.names.index(taken.key)] = -1
     steps = np.array(taken.steps, dtype=np.int64).reshape(shape)

@@ -30,10 +30,10 @@ _Value: TypeAlias = int | None  # of a column that is added up; None for a row w
 
 @dataclass(frozen=True, slots=True)
 class RowCorner:
-    """A corner of the amounts that a row can add.
+    """A corner of the amounts that a row can add to the functionals.
 
-    `amounts` has the absolute value that a row at the corner adds, by functional. `can_move` is True, by functional, if
-    some row of the same case, with values in the same columns, adds anything.
+    `amounts` has the absolute amounts at the corner, by functional. `can_move` is True, by functional, if some row
+    with values in the same columns, and under the same conditions, adds anything.
     """
 
     amounts: tuple[int, ...]
@@ -67,7 +67,9 @@ def list_row_corners(
             steps += 1
             at = dict(zip(names, values, strict=True))
             box = {
-                name: _narrow(name, case, ranges, table) for name in names if at[name] is not None and name in ranges
+                name: _narrow_range(name, case, ranges, table)
+                for name in names
+                if at[name] is not None and name in ranges
             }
             present = frozenset(name for name, value in at.items() if value is not None)
             alike.setdefault(present, []).append(tuple(_find_change(terms, at, box) for terms in counting))
@@ -113,7 +115,7 @@ def _list_cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -
     None is yielded for each step on the way, so that the caller can count the steps.
     """
 
-    def below(case: _Case | None, left: Sequence[tuple[str, Condition]]) -> Iterator[_Case | None]:
+    def list_subcases(case: _Case | None, left: Sequence[tuple[str, Condition]]) -> Iterator[_Case | None]:
         if case is None:
             return
         if not left:
@@ -121,10 +123,10 @@ def _list_cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -
             return
         yield None
         (text, condition), *others = left
-        yield from below(case.add_condition(text, condition), others)
-        yield from below(case.add_negation(condition), others)
+        yield from list_subcases(case.add_condition(text, condition), others)
+        yield from list_subcases(case.add_negation(condition), others)
 
-    return below(_Case(frozenset(), (among,), ()), conditions)
+    return list_subcases(_Case(frozenset(), (among,), ()), conditions)
 
 
 def _list_ends(
@@ -134,7 +136,7 @@ def _list_ends(
     ends: list[_Value] = []
     if case.admits(Not(IsNull(name))):
         added_up = any(term.power for terms in counting for term in terms if term.column == name)
-        ends += dict.fromkeys(_narrow(name, case, ranges, table)) if added_up else [1]
+        ends += dict.fromkeys(_narrow_range(name, case, ranges, table)) if added_up else [1]
     if may_be_nan(name, table) or case.admits(IsNull(name)):
         ends.append(None)
     return ends
@@ -147,7 +149,7 @@ def _evaluate_term(term: Term, at: Mapping[str, _Value]) -> int:
     return 0 if value is None else term.coefficient * value**term.power
 
 
-def _narrow(name: str, case: _Case, ranges: Mapping[str, Range], table: Table) -> Range:
+def _narrow_range(name: str, case: _Case, ranges: Mapping[str, Range], table: Table) -> Range:
     return narrow_range(name, ranges[name], among=(*case.true_conditions, *case.false_conditions), table=table)
 
 

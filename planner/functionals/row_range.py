@@ -86,7 +86,7 @@ def find_row_range_without(
 
 
 def is_never_null(column: Column, table: Table) -> bool:
-    """Return True if the source's schema gives every row of the table a value of the column."""
+    """Return True if the source's schema guarantees that the column has a value in every row of the table."""
     return column.required and not table.members
 
 
@@ -166,7 +166,10 @@ def _list_columns(terms: Sequence[Term]) -> tuple[str, ...]:
 
 
 def find_sum_range(terms: Sequence[Term], ranges: Mapping[str, Range], always: frozenset[str]) -> Range:
-    """Return the range of the sum of terms that all count, except for columns without a value."""
+    """Return the range of the sum of terms that all count in one row.
+
+    A term may be missing if its column may be NULL.
+    """
     low = high = sum(term.coefficient for term in terms if term.column is None)
     for name in _list_columns(terms):
         square, slope, constant = (
@@ -190,18 +193,22 @@ def _list_edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
 
 
 def find_bound(comparison: Comparison, *, min_rows: int) -> Fraction:
-    """Return the most that the larger side of a comparison can reach within the declared bounds, in the analyst's unit.
+    """Return the most that the larger side of a comparison can be within the declared bounds, in the analyst's unit.
 
-    It is a sum or count in a group of `min_rows` rows, or a mean or ratio in any group. For a share of rows it is 100.
+    For a sum or count, it is the most in a group of `min_rows` rows. For a mean or ratio it is the most in any group.
+    For a share of rows it is 100.
     """
     if comparison.slack is not Slack.THRESHOLD:
         return Fraction(100)
-    most = max(map(max, map(find_reach, comparison.every_part)), default=Fraction(0))
+    most = max(map(max, map(find_row_effect, comparison.every_part)), default=Fraction(0))
     return most * min_rows if comparison.per_row is None else most / comparison.per_row
 
 
-def find_reach(part: SumPart) -> tuple[Fraction, Fraction]:
-    """Return how far a row can move one side of a comparison down and up."""
+def find_row_effect(part: SumPart) -> tuple[Fraction, Fraction]:
+    """Return how far one row can lower, and how far it can raise, the sum of the rows' values of a summand.
+
+    Both are at least 0.
+    """
     if not part.power or part.column is None:
         return max(-part.coefficient, Fraction(0)), max(part.coefficient, Fraction(0))
     ends = [part.coefficient * Fraction(end) ** part.power for end in part.column.bounds or (0, 0)]

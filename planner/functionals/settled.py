@@ -33,10 +33,10 @@ def settle(
     table: Table,
     where: Condition,
 ) -> Formula | None:
-    """Return TRUE or FALSE if declared bounds alone decide a comparison's literals, else None.
+    """Return TRUE or FALSE if the declared bounds alone decide a comparison's literals, else None.
 
     Guarantee: the truth holds in every group, whatever values its rows have. If the comparison is NULL without values,
-    it may hold only in groups with values. It depends on the question and the policy alone.
+    the truth may be limited to groups with values. It depends on the question and the policy alone.
 
     Parameters:
         made: the functional of the comparison, and `formula` its literals.
@@ -49,7 +49,11 @@ def settle(
     if made.unit_range is not None:
         low, high = max(low, made.unit_range[0]), min(high, made.unit_range[1])
     least, most = 0 if low == 0 else -inf, 0 if high == 0 else inf
-    counted = _find_range_with_value(made, comparison.values, ranges, table, where) if comparison.values else None
+    counted = (
+        _find_range_with_value(made, comparison.required_values, ranges, table, where)
+        if comparison.required_values
+        else None
+    )
     if counted is not None:
         low, high = counted
         if made.unit_range is not None:  # a unit's total is clipped: the nearer end is what is left of a row
@@ -68,9 +72,9 @@ def settle_with_known_values(
     table: Table,
     where: Condition,
 ) -> Formula | None:
-    """Return the truth of a comparison's literals in groups with `known` values but no `missing` ones, or None.
+    """Return the truth of a comparison's literals in groups that have `known` values but no `missing` ones, or None.
 
-    `sum(a) / sum(b) >= 2` is false if there is a b above 0 and no a.
+    For example, `sum(a) / sum(b) >= 2` is false if there is a b above 0 and no a.
 
     Parameters: as for `settle`.
     """
@@ -137,23 +141,23 @@ def replace_settled_comparisons(formula: GuardedFormula, *, only_unguarded: bool
     If `only_unguarded`, a comparison stays if its truth would need a guard in groups without values.
     """
 
-    def put_truth(leaf: Guarded) -> GuardedFormula:
+    def replace_by_truth(leaf: Guarded) -> GuardedFormula:
         if leaf.known_truth is None or (
-            only_unguarded and leaf.values and (leaf.known_truth == TRUE) != leaf.is_complement
+            only_unguarded and leaf.required_values and (leaf.known_truth == TRUE) != leaf.is_complement
         ):
             return leaf
         return replace(leaf, formula=leaf.known_truth)
 
-    return formula.map_leaves(put_truth)
+    return formula.map_leaves(replace_by_truth)
 
 
 def refuse_undecidable(comparison: Comparison, settled: Formula) -> KeyholeError:
     """Return KH220 for a question whose answer follows from declared bounds."""
     truth = "true" if settled == TRUE else "false"
-    groups = "every group with values" if comparison.values and settled == TRUE else "every group"
+    groups = "every group with values" if comparison.required_values and settled == TRUE else "every group"
     return KeyholeError(
         "KH220",
-        f"{comparison.part_of or comparison.text} is {truth} for {groups}, whatever the data",
+        f"{comparison.whole_text or comparison.text} is {truth} for {groups}, whatever the data",
         detail=_explain_bounds(comparison),
         hint=_suggest_middle(comparison),
         position=comparison.position,
@@ -163,12 +167,14 @@ def refuse_undecidable(comparison: Comparison, settled: Formula) -> KeyholeError
 def warn_of_settled_comparison(comparison: Comparison, settled: Formula) -> str:
     """Return the warning for a comparison whose truth declared bounds settle inside a longer formula."""
     truth = "true" if settled == TRUE else "false"
-    groups = "every group with values" if comparison.values and settled == TRUE else "every group"
-    return f"{comparison.part_of or comparison.text} is {truth} for {groups}: declared bounds decide it, not the data"
+    groups = "every group with values" if comparison.required_values and settled == TRUE else "every group"
+    return (
+        f"{comparison.whole_text or comparison.text} is {truth} for {groups}: declared bounds decide it, not the data"
+    )
 
 
 def _explain_bounds(comparison: Comparison) -> str:
-    columns = {part.column.name: part.column for part in comparison.parts if part.column is not None and part.power}
+    columns = {part.column.name: part.column for part in comparison.summands if part.column is not None and part.power}
     bounded = [one for one in columns.values() if one.bounds is not None]
     if not bounded:
         return "Every row moves the two sides apart in one direction only. Nothing is read or spent."
@@ -178,13 +184,13 @@ def _explain_bounds(comparison: Comparison) -> str:
 
 def _suggest_middle(comparison: Comparison) -> str:
     """Return a hint that compares a mean of one column with a number in the middle of its bounds."""
-    column = next((part.column for part in comparison.parts if part.column is not None and part.power), None)
-    if column is None or column.bounds is None or not comparison.left.startswith(f"avg({column.name})"):
+    column = next((part.column for part in comparison.summands if part.column is not None and part.power), None)
+    if column is None or column.bounds is None or not comparison.left_text.startswith(f"avg({column.name})"):
         return "Correct the threshold, or leave the comparison out."
     low, high = _find_bounds(column)
     middle = (low + high) / 2
     whole = middle.to_integral_value()
-    return f"Instead you can ask: {comparison.left} > {whole if low < whole < high else middle:f}"
+    return f"Instead you can ask: {comparison.left_text} > {whole if low < whole < high else middle:f}"
 
 
 def _find_bounds(column: Column) -> tuple[Decimal, Decimal]:

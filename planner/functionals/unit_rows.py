@@ -21,14 +21,14 @@ _LARGEST_MEAN = 2**52  # whose double is exact in double precision
 
 
 def make_existence(term: Term) -> Functional:
-    """Return a functional that is 1 for a privacy unit with some row that the term counts."""
+    """Return a functional that is 1 for a privacy unit with at least one row that the term counts, else 0."""
     return Functional(
         name="rows", measure=Measure.UNITS, terms=(term,), sensitivity=1, unit_range=None, unit_size=Decimal(1), rows=1
     )
 
 
 def find_parts_of_step(least: int, most: int) -> int:
-    """Return the number of parts into which a mean divides a grid step: 10^4, or fewer if integers would overflow."""
+    """Return the number of parts into which a grid step of a mean is divided: 10^4, or fewer to avoid overflow."""
     parts = _PARTS_OF_STEP
     while parts > 1 and parts * max(-least, most) > _LARGEST_MEAN:
         parts //= 10
@@ -40,13 +40,13 @@ LARGEST_STEPS = 2**62
 
 
 def scale_value(kind: ValueKind, column: Column, *, most: int) -> tuple[Fraction, int, int]:
-    """Return the step of a unit's own sum or mean of a measure, and its least and greatest value in steps.
+    """Return the step in which a unit's own sum or mean of a measure is counted, and its range in these steps.
 
-    A mean comes in halves of parts, so that it compares with whole parts as the exact mean does.
+    A step of a mean is half a step of its sum, so that comparing it with whole numbers gives the exact result.
 
     Parameters:
         column: a measure with bounds.
-        most: the rows of one unit. A sum is clipped to what that many rows add up to.
+        most: the rows of one unit. A sum is clipped to the range that as many rows can reach.
     """
     scaled = find_steps(column)
     assert scaled is not None, "a measure has bounds"
@@ -59,20 +59,20 @@ def scale_value(kind: ValueKind, column: Column, *, most: int) -> tuple[Fraction
 
 def identify_total(total: UnitTotal) -> str:
     """Return the identity of a total without its name. Totals with equal identities are one column."""
-    present = "" if total.present is None else identify_functional(total.present)
+    present = "" if total.presence_count is None else identify_functional(total.presence_count)
     return f"{identify_functional(total.functional)} steps {total.functional.unit_size} where {present}"
 
 
 def canonicalise_rows(question: Question) -> Question:
     """Return the question with totals named by their identity, and without totals that nothing reads.
 
-    So questions that differ only in the names of totals are the same question.
+    So two questions that differ only in the names of totals become equal.
     """
     if question.per_unit is None:
         return question
     names = {total.name: f"total {identify_total(total)}" for total in question.per_unit.totals}
     read = find_stored_columns(find_columns(question.where))
-    for made in question.computed:
+    for made in question.computed_functionals:
         read |= find_stored_columns(made.columns)
         for term in made.terms:
             read |= find_stored_columns(find_columns(term.condition))
@@ -81,7 +81,9 @@ def canonicalise_rows(question: Question) -> Question:
         (replace(total, name=kept[total.name]) for total in question.per_unit.totals if total.name in kept),
         key=lambda total: total.name,
     )
-    renamed = question.replace_computed(tuple(_rename_functional(made, kept) for made in question.computed))
+    renamed = question.replace_computed_functionals(
+        tuple(_rename_functional(made, kept) for made in question.computed_functionals)
+    )
     return replace(
         renamed,
         table=replace(
@@ -102,12 +104,12 @@ def describe_unit_rows(question: Question, rows: UnitRows) -> Iterator[str]:
     keys = [key for key in question.keys.names if key not in rows.table.unit]
     groups = f" in each ({', '.join(keys)})" if keys else ""
     filtered = "" if rows.where == ALWAYS else f", over the rows with {write_canonical(rows.where)}"
-    totals = ", ".join(total.written for total in rows.totals) or "one row"
+    totals = ", ".join(total.written_as for total in rows.totals) or "one row"
     yield f"of each ({rows.table.unit_text}){groups}: {totals}{filtered}"
     for total in rows.totals:
         step = question.table.get_column(total.name).grid or Decimal(1)
         low, high = (format((step * edge).normalize(), "f") for edge in (total.low, total.high))
-        yield f"{total.written} is clipped to {low} .. {high}"
+        yield f"{total.written_as} is clipped to {low} .. {high}"
 
 
 def _rename_functional(made: Functional, names: Mapping[str, str]) -> Functional:
@@ -125,7 +127,7 @@ def _rename_functional(made: Functional, names: Mapping[str, str]) -> Functional
 
 
 def rename_columns(condition: Condition, names: Mapping[str, str]) -> Condition:
-    """Return the condition with columns under other names."""
+    """Return the condition with its columns renamed."""
     return condition.map_leaves(lambda leaf: replace(leaf, column=rename_column(leaf.column, names)))
 
 
@@ -155,7 +157,7 @@ def map_columns(column: ComputedName, change: Callable[[RowTerm], RowTerm]) -> C
 
 
 def find_stored_columns(names: Iterable[str]) -> frozenset[str]:
-    """Return the stored columns with these names, and those that computed columns among them read."""
+    """Return the stored columns among these names, and the stored columns that the computed ones read."""
     found: set[str] = set()
     for name in names:
         derived = name.column.derivation if isinstance(name, ComputedName) else None
@@ -164,7 +166,7 @@ def find_stored_columns(names: Iterable[str]) -> frozenset[str]:
 
 
 def convert_to_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
-    """Return the condition with totals compared in whole steps. It is NULL for the same rows.
+    """Return the condition with totals compared in whole steps. It is NULL for the same rows as before.
 
     Parameters:
         steps: the worth of one step, by the name of each column that is a total.
@@ -189,7 +191,7 @@ def convert_to_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Con
 
 
 def convert_column_to_steps(column: str, steps: Mapping[str, Fraction]) -> str:
-    """Return a computed column over totals that are stored as whole numbers of steps."""
+    """Return the text of a computed column in which totals are stored as whole numbers of steps."""
 
     def count_steps(term: RowTerm) -> RowTerm:
         if term.value not in steps:

@@ -65,11 +65,12 @@ def replace_variances(
     rows_of: Callable[[SpreadComparison], int],
     is_complement: bool = False,
 ) -> Having:
-    """Return the formula with comparisons of means of squares in the place of every variance.
+    """Return the formula with every variance replaced by comparisons of means of squares around several centres.
 
     Parameters:
         rows_of: the group size for which the tolerance of a variance is meant.
-        is_complement: True if the formula's complement counts, so that the centres must err on the other side.
+        is_complement: True if the complement of the formula decides, so that the rounding of the centres goes the
+            other way.
 
     Raises:
         KeyholeError: KH203, KH204, KH211 if the tolerance needs too many centres, KH304.
@@ -205,7 +206,7 @@ class _BoundedSpread:
         if amount is None:
             raise KeyholeError(
                 "KH304",
-                f"keyhole.tolerance says nothing about {self.spread.left}",
+                f"keyhole.tolerance says nothing about {self.spread.left_text}",
                 hint=f"SET keyhole.tolerance = '30%, {self.accuracy.tolerance}';",
                 position=self.spread.position,
             )
@@ -237,7 +238,7 @@ class _BoundedSpread:
 
     def _list_near_enough(self, operator: str, slack: Fraction) -> Iterator[_Centres]:
         """Yield the centres of each number that are near enough to one another for the tolerance."""
-        reach = self._find_reach(operator, slack)
+        reach = self._find_largest_distance(operator, slack)
         made = (self._space_centres(number, reach, slack) for number in range(1, MOST_CENTRES + 1))
         return (centres for centres in made if centres is not None)
 
@@ -245,7 +246,7 @@ class _BoundedSpread:
     def _sample_factor(self) -> Fraction:
         return Fraction(self.rows - 1, self.rows) if self.spread.is_sample else Fraction(1)
 
-    def _find_reach(self, operator: str, slack: Fraction) -> int:
+    def _find_largest_distance(self, operator: str, slack: Fraction) -> int:
         """Return the largest distance of a mean from the middle of the range, in half steps."""
         if operator in _ABOVE:
             near = (self.level - slack) * self._sample_factor
@@ -296,24 +297,24 @@ class _BoundedSpread:
         square = spread.scale**2
         return Comparison(
             text=f"{left} {operator} {convert_to_decimal(level)}{less}",
-            left=left,
+            left_text=left,
             names=(left,),
             measure=Measure.TOTAL,
-            parts=(
+            summands=(
                 SumPart(square, spread.column, spread.condition, 2),
                 SumPart(-2 * square * centre, spread.column, spread.condition, 1),
                 SumPart(square * centre**2 - level, spread.column, spread.condition, 0),
             ),
             operator=operator,
-            at=at,
+            right_value=at,
             threshold=level,
             origin=level,
             per_row=Fraction(1),
-            values=(self._values,),
+            required_values=(self._values,),
             slack=Slack.THRESHOLD,
             position=spread.position,
             fixed_tolerance=centres.slack_left * size**2,
-            part_of=spread.text,
+            whole_text=spread.text,
             divisor_rows=SumPart(Fraction(1), spread.column, spread.condition, 0),
         )
 
@@ -323,15 +324,11 @@ class _BoundedSpread:
         low, high = sorted((edge, spread.threshold))
         what = "one mean of squares" if number == 1 else f"{number} means of squares around {number} centres"
         share = round(100 * centres.used_slack / slack)
-        dear = (
-            ""
-            if number == 1
-            else ", each with noise of its own: a wider tolerance or a narrower range would need fewer"
-        )
+        dear = "" if number == 1 else ", each with separate noise (a wider tolerance or a narrower range needs fewer)"
         return (
             f"{spread.text} is tested by {what}{dear}; it may err between {convert_to_decimal(low)} and "
             f"{convert_to_decimal(high)} for "
-            f"groups of at least {self.rows} values, of which the distance of the centres takes {share} %"
+            f"groups of at least {self.rows} values. The distance of the centres uses {share} % of that tolerance"
         )
 
     def _refuse_too_fine(self, operator: str) -> KeyholeError:
@@ -372,7 +369,7 @@ class _BoundedSpread:
 
     def _suggest_setting(self, amount: str) -> str:
         text = self.accuracy.tolerance.replace("'", "''")
-        name = self.spread.left.replace("'", "''")
-        if squeeze_name(self.spread.left) in (known for known, _ in self.tolerances.named):
+        name = self.spread.left_text.replace("'", "''")
+        if squeeze_name(self.spread.left_text) in (known for known, _ in self.tolerances.named_tolerances):
             return f"SET keyhole.tolerance = '{amount}';"
         return f"SET keyhole.tolerance = '{text}, {name}={amount}';"

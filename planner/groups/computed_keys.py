@@ -51,7 +51,7 @@ _LONGEST_HINT = 200  # characters of a hint that a reader takes in at once
 
 
 def add_computed_keys(scope: Scope, select: exp.Select) -> Scope:
-    """Return the scope with a key column for each expression in GROUP BY that declared keys do not determine.
+    """Return the scope with a key column for each expression in GROUP BY that the declared keys do not determine.
 
     Raises KH202 for an expression whose values are not finitely many, or more than a question may have groups.
     """
@@ -89,7 +89,7 @@ def _add_keys(scope: Scope, items: list[exp.Expr], open_: list[exp.Expr], said: 
     scope = add_numbers(scope, open_, said, only_lengths=True)
     for item in open_:
         for derived in _list_derivations(_replace_known_keys(item, scope), scope, said):
-            scope = _add_derived(scope, derived, said, item, among=items)
+            scope = _add_derived_column(scope, derived, said, item, among=items)
         scope = add_truths(scope, item, only_several=False)
     scope = add_numbers(scope, open_, said, only_lengths=False)
     for column in _list_columns_read(open_, scope):
@@ -233,7 +233,7 @@ def _list_shown_derivations(
         yield Derivation("date_trunc", part, read.name)
 
 
-def _add_derived(
+def _add_derived_column(
     scope: Scope, derived: Derivation, said: tuple[Condition, ...], item: exp.Expr, *, among: list[exp.Expr]
 ) -> Scope:
     """Return the scope with a derived column, which has its possible values or is grouped with a group for NULL."""

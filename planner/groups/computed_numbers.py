@@ -38,7 +38,7 @@ from planner.scope.key_classes import is_too_wide
 from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.name_resolution import Scope, find_column, name_cast_type
 from planner.scope.number_keys import NUMBERS, find_number
-from planner.scope.truth_keys import find_truth, spell_alike
+from planner.scope.truth_keys import find_truth, spell_canonically
 from planner.values.constant import ConstantContext
 from planner.values.sql_literals import find_integer_limit, read_numeric_modifier
 
@@ -51,7 +51,9 @@ _EXACT = (SqlType.INTEGER, SqlType.NUMERIC)
 
 
 def add_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, ...], *, only_lengths: bool) -> Scope:
-    """Return the scope with a key column for each number in `items` computed from several columns, not all keys.
+    """Return the scope with a key column for each number in `items` that is computed from several columns.
+
+    Numbers computed from declared keys alone are left out.
 
     Parameters:
         only_lengths: add only distances of times, before it is known which times are keys.
@@ -67,7 +69,7 @@ def add_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, 
 
 
 def replace_numbers(item: exp.Expr, scope: Scope) -> exp.Expr:
-    """Return the expression with each number that has a key replaced by the key."""
+    """Return the expression with every number that has a key column replaced by that column."""
 
     def replace_number(node: exp.Expr) -> exp.Expr:
         found = find_number(node, scope)
@@ -121,7 +123,7 @@ def _is_number(node: exp.Expr, scope: Scope) -> bool:
 
 def _add_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: tuple[Condition, ...]) -> Scope:
     """Return the scope with a column for a number. It is unchanged if the number's values may be infinitely many."""
-    name = spell_alike(node, scope)
+    name = spell_canonically(node, scope)
     read = tuple(_list_columns_read(node, scope))
     if any(column.name == name for column in scope.table.columns) or not all(one.groupable for one in read):
         return scope
@@ -138,7 +140,9 @@ def _add_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: t
         derivation=ValueGroups(ComputedName(base.name), SqlType.INTEGER, (), (None,), None, ()),
     )
     finding = replace(scope, table=replace(scope.table, columns=(*scope.table.columns, placed)))
-    reading = [item for item in items if any(spell_alike(one, scope) == name for one in item.find_all(type(node)))]
+    reading = [
+        item for item in items if any(spell_canonically(one, scope) == name for one in item.find_all(type(node)))
+    ]
     finder = CutFinder(
         name=write_node(named.make_reference(made)),
         is_whole=term.kind is TermKind.WHOLE,

@@ -65,7 +65,7 @@ _STILL = (Fraction(0), Fraction(0))  # 0, whatever the column is
 
 @dataclass(slots=True)
 class CutFinder:
-    """Finder of the numbers at which expressions of one numeric column change their value: their cuts.
+    """Finder of cuts: the numbers at which expressions of one numeric column change their value.
 
     The column is written `name` in the expressions, and its values lie from `low` to `high`.
     """
@@ -88,7 +88,7 @@ class CutFinder:
             self._cut_everywhere(node)
 
     def list_cuts(self) -> list[Cut]:
-        """Return all cuts in rising order. Raise `TooManyCuts` if they are too many to process one by one."""
+        """Return all cuts in ascending order. Raise `TooManyCuts` if they are too many to process one by one."""
         size = len(self.cuts) + sum(one.count for one in self.even_cuts)
         if size <= 2 * MOST_STEPS:
             found = self.cuts.union(*self.even_cuts)
@@ -98,7 +98,7 @@ class CutFinder:
         raise TooManyCuts(size - 1)
 
     def is_chain(self, node: exp.Expr) -> bool:
-        """Return True if an expression whose cuts were added has another value between each two cuts.
+        """Return True if an expression has different values on both sides of each of its added cuts.
 
         It is a step function such as floor, with only rising or falling functions around it.
         """
@@ -163,7 +163,7 @@ class CutFinder:
             case exp.Div():
                 return self._divide(node)
             case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc():
-                return self._cut_rounded(node)
+                return self._cut_at_roundings(node)
             case exp.Cast():
                 return self._cut_cast(node)
             case exp.WidthBucket():
@@ -238,7 +238,7 @@ class CutFinder:
             return Pieces(has_steps=self._cut_whole(found, cut_toward_zero, node).has_steps, is_whole=True)
         return found
 
-    def _cut_rounded(self, node: exp.Expr) -> Pieces:
+    def _cut_at_roundings(self, node: exp.Expr) -> Pieces:
         inner = self._get_shape(node.this)
         places = node.args.get("decimals")
         scale = Fraction(1)

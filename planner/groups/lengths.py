@@ -55,7 +55,7 @@ def _name_part(node: exp.Extract) -> str:
 def _counts_days(node: exp.Sub, scope: Scope) -> bool:
     read = read_term(node, RowScope(scope, _NOTHING_GIVEN))
     dated = any(_find_time(one, scope) for one in node.find_all(exp.Column))
-    return dated and read is not None and read.kind is TermKind.WHOLE and _find_times(node, scope) is not None
+    return dated and read is not None and read.kind is TermKind.WHOLE and _find_both_times(node, scope) is not None
 
 
 def _find_time(node: exp.Expr, scope: Scope) -> Column | None:
@@ -63,7 +63,7 @@ def _find_time(node: exp.Expr, scope: Scope) -> Column | None:
     return found if found is not None and found.sql_type in _TIMES else None
 
 
-def _find_times(node: exp.Expr, scope: Scope) -> tuple[exp.Expr, exp.Expr] | None:
+def _find_both_times(node: exp.Expr, scope: Scope) -> tuple[exp.Expr, exp.Expr] | None:
     """Return the later and the earlier time of a difference, as they are written."""
     sides = (
         (strip_parentheses(node.this), strip_parentheses(node.expression))
@@ -104,7 +104,7 @@ def find_length_range(
         return None
     found = [_find_where_range(term, scope, said)]
     of = strip_parentheses(node.expression) if isinstance(node, exp.Extract) else node
-    times = _find_times(of, scope)
+    times = _find_both_times(of, scope)
     if times is not None:
         later, earlier = (_find_time_ends(one, scope, said) for one in times)
         found.append(_count_units(node, of, later, earlier))

@@ -24,7 +24,7 @@ from planner.question.three_valued import make_known_unless_null
 from planner.scope.key_classes import is_too_wide, read_key_expression
 from planner.scope.key_partitions import identify_parts, label_parts
 from planner.scope.name_resolution import Scope, find_column
-from planner.scope.truth_keys import find_truth, is_test, spell_alike
+from planner.scope.truth_keys import find_truth, is_test, spell_canonically
 from planner.values.constant import ConstantContext
 
 _NOTHING_GIVEN = ConstantContext(parameters={}, today=date.min)
@@ -91,7 +91,7 @@ def _name_text_value(condition: Condition, column: Column) -> ComputedName:
 
 
 def replace_truths(item: exp.Expr, scope: Scope) -> exp.Expr:
-    """Return the expression with TRUE in the place of each condition that has a column."""
+    """Return the expression with TRUE in the place of each condition that has its own key column."""
     copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
     return copied.transform(lambda node: node if find_truth(node, scope) is None else exp.true(), copy=False)
 
@@ -129,7 +129,7 @@ def _add_truth(scope: Scope, node: exp.Expr) -> Scope:
         tests=tuple(test for test, _ in tested),
     )
     made = Column(
-        name=spell_alike(node, scope),
+        name=spell_canonically(node, scope),
         sql_type=SqlType.INTEGER,
         declared="integer",
         domain=(0, 1, 2),

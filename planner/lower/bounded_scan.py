@@ -55,7 +55,7 @@ class BoundedScan:
         """True if a list of the units in too many groups can decide which groups count, instead of a ranking."""
         return self.question.table.row_cap is None and can_list(self.bounding)
 
-    def list_crowded(self, plain: RowSql, *, busy: Sequence[NamedStep], asked: bool) -> "BoundedScan":
+    def choose_by_list(self, plain: RowSql, *, busy: Sequence[NamedStep], asked: bool) -> "BoundedScan":
         """Return the scan that chooses groups by a list of crowded units.
 
         Parameters:

@@ -31,8 +31,8 @@ from planner.lower.lookups.public_conditions import (
 from planner.lower.member_conditions import MemberConditions, find_member_place, write_computed_member
 from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql
-from planner.lower.unit_paths.carried_values import find_longest_lookup_texts, write_shortened
-from planner.lower.unit_paths.reach import reach_units
+from planner.lower.unit_paths.carried_values import find_longest_lookup_texts, write_shortened_column
+from planner.lower.unit_paths.reach import add_unit_columns
 from planner.lower.whole_joins.fences import write_any_value, write_row_fence
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, PublicKeys, ask_rows, test_rows
 from planner.question.condition import Condition, find_columns
@@ -47,16 +47,17 @@ _HASHED_DOUBLES = 1e9  # up to where: in such steps a number has 50 binary digit
 def join_members(
     table: Table, *, dialect: Dialect, among: MemberConditions | None = None, front: FrontConditions = NOTHING
 ) -> Table:
-    """Return the table with its members' join as its relation, or joined with the units at the end of its path.
+    """Return the table with its join as its relation: that of its members, or with the units at the end of its path.
 
     Any other table is returned unchanged.
 
     Parameters:
         among: conditions that are computed before the join. The table gets a column for each.
-        front: tests on rows before they are joined. With tests there is one more row, whose unit is NULL.
+        front: tests on rows before they are joined. If there are tests, the relation has one more row, whose unit is
+            NULL.
     """
     if not table.members:
-        return reach_units(table, dialect=dialect, longest=find_longest_lookup_texts(table), front=front)
+        return add_unit_columns(table, dialect=dialect, longest=find_longest_lookup_texts(table), front=front)
     among = among or MemberConditions()
     identifier = dialect.spelling.quote_identifier
     stored = {column.name for column in table.columns if column.derivation is None}
@@ -194,7 +195,7 @@ class _MemberRows:
             among: a step of units, whose rows alone are returned. Empty for all rows.
             front: tests on the rows.
         """
-        row, units = self._reach(table, front)
+        row, units = self._add_unit_columns(table, front)
         stored = [column for column in row.table.columns if column.derivation is None]
         columns = [f"{self._carry(row, one)} AS {self._quote(self.names[one.name])}" for one in stored]
         source, asked = test_rows(row, front) if table.path is None else (row.table.relation, [])
@@ -202,13 +203,13 @@ class _MemberRows:
 
     def select_units(self, table: Table) -> str:
         """Return SQL for the same rows with the unit's columns alone."""
-        row, units = self._reach(keep_columns(table, ()))
+        row, units = self._add_unit_columns(keep_columns(table, ()))
         return self._select(row, units, [], "", source=row.table.relation)
 
-    def _reach(self, table: Table, front: FrontConditions = NOTHING) -> tuple[RowSql, list[str]]:
+    def _add_unit_columns(self, table: Table, front: FrontConditions = NOTHING) -> tuple[RowSql, list[str]]:
         """Return a row of the table, and its unit's columns as they are carried."""
         longest = {own: self.looked_up[named] for own, named in self.names.items() if named in self.looked_up}
-        reached = reach_units(table, dialect=self.dialect, longest=longest, front=front)
+        reached = add_unit_columns(table, dialect=self.dialect, longest=longest, front=front)
         row = RowSql(table=reached, dialect=self.dialect)
         units = []
         for name in table.unit:
@@ -233,18 +234,19 @@ class _MemberRows:
         return f"(SELECT {', '.join(shown)} FROM {source} WHERE {present})"
 
     def _carry(self, row: RowSql, column: Column) -> str:
-        return write_shortened(row, column, longest=self.looked_up.get(self.names[column.name], 0))
+        return write_shortened_column(row, column, longest=self.looked_up.get(self.names[column.name], 0))
 
     def _quote(self, name: str) -> str:
         return self.dialect.spelling.quote_identifier(name)
 
 
 def list_busy_units(table: Table, most: int, *, dialect: Dialect) -> tuple[NamedStep, ...]:
-    """Return steps that end in a step of units: all that could have more than `most` joined rows, and one more unit.
+    """Return steps of which the last lists all units that could have more than `most` joined rows.
 
-    Its columns are `keyhole_m0`, `keyhole_m1` and so on, the unit's columns as the join has them. A unit with fewer
-    rows may be listed. The listed units are the same for all questions, and the rows of each unit are counted once for
-    all groupings of the table. There are no steps if no unit has more than one row.
+    The list also has the first unit in order, so that it is never empty. Its columns are `keyhole_m0`, `keyhole_m1` and
+    so on, the unit's columns as the join has them. A unit with fewer rows may be listed. The listed units are the same
+    for all questions, and the rows of each unit are counted once for all groupings of the table. There are no steps if
+    no unit can have more than one row.
 
     Parameters:
         table: a table whose members are not joined yet, without units' own values.
@@ -253,7 +255,7 @@ def list_busy_units(table: Table, most: int, *, dialect: Dialect) -> tuple[Named
     if not table.members:
         narrow = keep_columns(table, ())
         row = RowSql(
-            table=reach_units(narrow, dialect=dialect, longest=find_longest_lookup_texts(narrow)), dialect=dialect
+            table=add_unit_columns(narrow, dialect=dialect, longest=find_longest_lookup_texts(narrow)), dialect=dialect
         )
         read = [row.write_column(name) for name in table.unit]
         shown = ", ".join(f"{value} AS {unit}" for value, unit in zip(read, units, strict=True))
@@ -337,12 +339,13 @@ def join_lookups(
 ) -> Table:
     """Return the table as the join of its rows with the public tables in which its columns are looked up.
 
-    In it, the looked-up columns are stored columns. Large pinned relations are read whatever the tests on private rows
-    are.
+    The looked-up columns become stored columns. A large pinned relation is read even if the tests leave no private
+    row.
 
     Parameters:
         asked: conditions that are computed on pinned rows. The table gets a column for each.
-        front: tests on private rows before the join. ALWAYS if only an earlier step leaves out rows, None if none does.
+        front: tests on private rows before the join. ALWAYS if only an earlier step leaves out rows, None if no step
+            does.
     """
     together = _group_lookups(table, dialect)
     if not together:
@@ -374,7 +377,7 @@ def join_lookups(
 
 
 def list_public_keys(table: Table, *, dialect: Dialect, asked: PublicConditions) -> tuple[PublicKeys, ...]:
-    """Return the keys of pinned rows that satisfy the conditions which a counted row demands of them.
+    """Return the keys of those pinned rows that can make a private row count: they satisfy the question's conditions.
 
     Parameters:
         asked: conditions on pinned rows, as for `join_lookups`.
@@ -406,12 +409,12 @@ class _LookupGroup:
 
     def name_value(self, column: Column) -> str:
         """Return the name of the joined relation's column with the values of a looked-up column."""
-        if column not in self._other:
+        if column not in self._dependent_columns:
             return f"keyhole_k{self.number}"
-        return f"keyhole_v{self.number}_{self._other.index(column)}"
+        return f"keyhole_v{self.number}_{self._dependent_columns.index(column)}"
 
     @property
-    def _other(self) -> tuple[Column, ...]:
+    def _dependent_columns(self) -> tuple[Column, ...]:
         """The columns whose values differ from the values by which they are looked up."""
         known = self.pairs.known  # of an empty table every column has the same object
         return tuple(column for column in self.columns if not known or _get_pairs(column).found is not known)
@@ -457,7 +460,10 @@ class _LookupGroup:
 
     def _write_rows(self) -> str:
         shown = [f"{self._cast('k', self.base)} AS {self._key}"]
-        shown += [f"{self._cast(f'v{i}', column)} AS {self.name_value(column)}" for i, column in enumerate(self._other)]
+        shown += [
+            f"{self._cast(f'v{i}', column)} AS {self.name_value(column)}"
+            for i, column in enumerate(self._dependent_columns)
+        ]
         return f"SELECT {', '.join(shown)} FROM {self._write_spelled_rows() if self.is_spelled else self.pinned.name}"
 
     @property
@@ -467,21 +473,23 @@ class _LookupGroup:
             self._make_pinned_column("k", self.base, self.pairs.known),
             *(
                 self._make_pinned_column(f"v{i}", column, _get_pairs(column).found)
-                for i, column in enumerate(self._other)
+                for i, column in enumerate(self._dependent_columns)
             ),
         )
         digests = [
             _find_digest(self.pairs, "known"),
-            *(_find_digest(_get_pairs(column), "found") for column in self._other),
+            *(_find_digest(_get_pairs(column), "found") for column in self._dependent_columns),
         ]
         meant = "\n".join(f"{c.type_name} {digest}" for c, digest in zip(columns, digests, strict=True))
         return PinnedRelation(f"keyhole_pinned_{sha256(meant.encode()).hexdigest()[:32]}", columns)
 
     def _write_spelled_rows(self) -> str:
-        names = ("k", *(f"v{i}" for i in range(len(self._other))))
-        types = (self.base, *self._other)
-        rows = list(zip(self.pairs.known, *(_get_pairs(column).found for column in self._other), strict=True))
-        if self._other == self.columns:  # else whether there is such a row is asked as well
+        names = ("k", *(f"v{i}" for i in range(len(self._dependent_columns))))
+        types = (self.base, *self._dependent_columns)
+        rows = list(
+            zip(self.pairs.known, *(_get_pairs(column).found for column in self._dependent_columns), strict=True)
+        )
+        if self._dependent_columns == self.columns:  # else whether there is such a row is asked as well
             rows = [row for row in rows if any(value is not None for value in row[1:])]
         if not rows:
             return f"(SELECT {', '.join(f'NULL AS {name}' for name in names)} WHERE FALSE) AS given"

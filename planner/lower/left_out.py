@@ -11,7 +11,7 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.domain import write_restriction
 from planner.lower.kept.named_steps import define_steps
 from planner.lower.row import RowSql
-from planner.lower.unit_paths.reach import reach_units
+from planner.lower.unit_paths.reach import add_unit_columns
 
 WORST = 3  # groups, and values outside a domain, that a report names
 _MEASURABLE = "BETWEEN -1e300 AND 1e300"  # neither NaN nor an infinity, which no total has
@@ -19,7 +19,7 @@ _MEASURABLE = "BETWEEN -1e300 AND 1e300"  # neither NaN nor an infinity, which n
 
 @dataclass(frozen=True, slots=True)
 class LeftOutRows:
-    """The statements over one table in one dialect. Every result is exact and private."""
+    """The statements over one table that measure what bounds leave out. Every result is exact and private."""
 
     table: Table
     dialect: Dialect
@@ -27,7 +27,7 @@ class LeftOutRows:
     @property
     def _read_table(self) -> Table:
         """The table with its units. With a path, it has the rows that lead to a unit."""
-        return reach_units(drop_source_keys(self.table), dialect=self.dialect)
+        return add_unit_columns(drop_source_keys(self.table), dialect=self.dialect)
 
     @property
     def _row(self) -> RowSql:
@@ -38,16 +38,16 @@ class LeftOutRows:
         return [column for column in self.table.columns if column.bounds is not None]
 
     def count_rows(self) -> str:
-        """Return SQL that counts all rows, and those with a privacy unit."""
+        """Return SQL that counts all rows, and the rows that have a privacy unit."""
         with_unit = f"count(*) FILTER (WHERE {self._write_unit_test()})"
         if self.table.path is not None:
             with_unit = f"(SELECT count(*) FROM {self._read_table.relation})"
         return self._prepend_steps(f"SELECT count(*), {with_unit} FROM {self.table.relation}")
 
     def count_unread(self) -> tuple[tuple[Column, ...], str]:
-        """Return the columns with stored values that are not values of their type, and SQL that counts these values.
+        """Return the columns that may hold unreadable values, and SQL that counts these values.
 
-        They are numbers with more digits than are read, or months beyond the years that are computed with. Questions
+        Unreadable are numbers with more digits than Keyhole reads, and months beyond the supported years. Questions
         see them as NULL.
         """
         found = []
@@ -91,10 +91,10 @@ class LeftOutRows:
         )
 
     def measure_groups(self, keys: tuple[Column, ...]) -> str:
-        """Return SQL for the groups by these keys, of a table with the bounds for them.
+        """Return SQL that measures what the bounds leave of each group by these keys.
 
-        It gives the group, the number of its units and the average number that count in it, and the same for rows. For
-        each measure it gives the total of clipped values, and the total that counts. Without keys all rows are one
+        It gives the group, the number of its units and the average number that count in it, and the same two for rows.
+        For each measure it gives the total of clipped values, and the total that counts. Without keys all rows are one
         group, if there are any.
         """
         names = ", ".join(f"k{i}" for i in range(len(keys)))
@@ -110,9 +110,10 @@ class LeftOutRows:
         )
 
     def count_units(self, keys: tuple[Column, ...]) -> str:
-        """Return SQL for units by these keys: their number, those in too many groups, and mean and most groups of one.
+        """Return SQL for four numbers of units by these keys, and a fifth for all bounds.
 
-        The last column counts the units that some bound on groups, rows or totals cuts.
+        They are the number of units, the number of those in too many groups, and the mean and most groups of one unit.
+        The last is the number of units that some bound on groups, rows or totals cuts.
         """
         many = f"g > {self.table.groups_per_unit}"
         return self._prepend_steps(
@@ -120,8 +121,8 @@ class LeftOutRows:
             f"count(*) FILTER (WHERE {many} OR beyond = 1) FROM units"
         )
 
-    def count_joined(self, rows: int) -> str:
-        """Return SQL for the numbers of units, of units with more rows than are joined, of rows and of joined rows."""
+    def count_joined_rows(self, rows: int) -> str:
+        """Return SQL that counts units, units with more rows than a join reads, all rows, and joined rows."""
         names = self._write_unit_names()
         units = ", ".join(f"{self._row.write_column(name)} AS u{i}" for i, name in enumerate(self.table.unit))
         sums = f"COALESCE(sum(n), 0), COALESCE(sum(LEAST(n, {rows})), 0)"

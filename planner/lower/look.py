@@ -127,7 +127,7 @@ def write_in_time_test(row: RowSql, in_time: InTime) -> str:
         f"{arrived} BETWEEN {spelling.write_years(came.sql_type)} AND {at} BETWEEN "
         f"{spelling.write_years(seen.sql_type)}"
     )
-    tick = row.dialect.floor_moment(spelling.convert_to_timestamp(at), in_time.every, in_time.origin)
+    tick = row.dialect.floor_moment(spelling.convert_to_timestamp(at), in_time.look_interval, in_time.origin)
     made = f"{tick} + {spelling.write_interval(in_time.every + in_time.lateness)}"
     return f"CASE WHEN {known} THEN {spelling.convert_to_timestamp(arrived)} < {made} ELSE FALSE END"
 

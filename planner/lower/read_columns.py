@@ -18,9 +18,9 @@ OF_ALL_ROWS = ("least", "greatest", "rows", "values", "total", "mean")
 
 
 def keep_columns(table: Table, names: Iterable[str]) -> Table:
-    """Return the table with the columns of these names and the columns from which its relation is made.
+    """Return the table with only the named columns and the columns that these need.
 
-    It keeps the columns from which these are computed, and those of the unit, of its path, of lists and of the unit's
+    These are the columns from which they are computed, and those of the unit, of its path, of lists and of the unit's
     own values. Columns that are looked up together all stay, because they are read from one relation. A window over a
     unit's rows reads all columns, because they order its rows.
     """
@@ -36,7 +36,7 @@ def keep_columns(table: Table, names: Iterable[str]) -> Table:
 def list_read_columns(
     question: Question, table: Table, where: Condition, functionals: Sequence[Functional]
 ) -> Iterator[str]:
-    """Yield the names of the columns that a question reads of a row of `table`, each at least once."""
+    """Yield the names of the columns of `table` that a question reads. Names may repeat."""
     yield from question.keys.names
     yield from (key.name for key in table.fixed)
     yield from find_columns(where)
@@ -48,11 +48,11 @@ def list_read_columns(
         if question.as_of.hopping is not None:
             yield question.as_of.hopping.column
     if question.in_time is not None:
-        yield from (question.in_time.column, question.in_time.arrived)
+        yield from (question.in_time.column, question.in_time.arrival_column)
 
 
 def list_summed_columns(functionals: Iterable[Functional]) -> Iterator[str]:
-    """Yield the names of the columns that functionals read of a row, each at least once."""
+    """Yield the names of the columns that functionals read. Names may repeat."""
     for functional in functionals:
         yield from functional.columns
         yield from (name for condition in functional.conditions for name in find_columns(condition))

@@ -44,8 +44,9 @@ class RowSql:
     """SQL over single rows of `table` in one dialect.
 
     `measures` names, by measure, the stored column with its clipped and rounded value. `conditions` names, by
-    condition, the column that is TRUE if it holds and FALSE if not. `truths` names the columns for conditions of keys,
-    which are NULL if the truth is unknown. `numbers` names, by name, the columns of computed numbers.
+    condition, the column that is TRUE if the condition holds and FALSE if not. `truths` names the columns for
+    conditions of keys, which are NULL if the truth is unknown. `numbers` names, by name, the columns of computed
+    numbers.
     """
 
     table: Table
@@ -56,11 +57,11 @@ class RowSql:
     numbers: Mapping[str, str] = field(default_factory=dict)
 
     def write_column(self, name: str) -> str:
-        """Return SQL for the value of an exposed column in its declared type. Text compares byte by byte."""
+        """Return SQL for the value of an exposed column in its declared type. Text is compared byte by byte."""
         column = self.table.get_column(name)
         match column.derivation:
             case None:
-                return self._write_stored(column)
+                return self._write_stored_column(column)
             case Lookup():
                 raise KeyholeError("KH900", f'column "{column.name}" is looked up, not stored')
             case Product(columns=factors):  # read for whether it is NULL alone
@@ -78,14 +79,14 @@ class RowSql:
                 return write_combination_number(self, merged)
 
     def write_ordered_column(self, name: str) -> str:
-        """Return SQL for a column that is no text, in ORDER BY."""
+        """Return SQL for a column in ORDER BY. The column must not be a text."""
         column = self.table.get_column(name)
         if column.derivation is None:
             return self.dialect.read_ordered_column(self.dialect.spelling.quote_identifier(name), column)
         return self.write_column(name)
 
     def write_grouped_column(self, name: str) -> str:
-        """Return SQL for the column if rows are grouped by it alone.
+        """Return SQL for a column in GROUP BY, if it is the only grouping column.
 
         Stored text is returned as it is if its groups are those of its bytes. Then the scan need not compute a column.
         """
@@ -95,17 +96,20 @@ class RowSql:
             return self.dialect.spelling.quote_identifier(name)
         return self.write_column(name)
 
-    def _write_stored(self, column: Column) -> str:
+    def _write_stored_column(self, column: Column) -> str:
         if column.sql_type is SqlType.OTHER:
             raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
         return self.dialect.read_stored_column(self.dialect.spelling.quote_identifier(column.name), column)
 
     def write_derived(self, column: Column) -> str:
-        """Return SQL for a column that is derived from a stored date or timestamp. The table need not have it."""
+        """Return SQL for a column that is derived from a stored date or timestamp.
+
+        The derived column need not be in the table.
+        """
         derivation = column.derivation
         assert isinstance(derivation, Derivation)
         source = self.table.get_column(derivation.column)
-        base = self._write_stored(source)
+        base = self._write_stored_column(source)
         dialect, spelling = self.dialect, self.dialect.spelling
         match derivation.function:
             case "date_trunc":
@@ -143,9 +147,9 @@ class RowSql:
         return self.truths.get(condition) or self.write_condition(condition)
 
     def write_computed_truth(self, condition: Condition) -> str:
-        """Return SQL for the truth of a condition on one value, NULL if the value is NULL.
+        """Return SQL for the truth of a condition on one value. It is NULL if the value is NULL.
 
-        Every test in it is computed.
+        The SQL computes every test in the condition.
         """
 
         def write_literal(test: Leaf | Not) -> str:
@@ -160,12 +164,10 @@ class RowSql:
         return condition.fold_literals(write_literal, every=every, some=some, wanted=True)
 
     def write_computed(self, condition: Condition) -> str:
-        """Return SQL for the truth of a condition, TRUE or FALSE.
+        """Return SQL for the truth of a condition, TRUE or FALSE. Its time does not depend on the row.
 
-        Every test in it is computed, whatever the others give.
-
-        AND and OR stop at the deciding test, and CASE stops at its first true WHEN. LEAST and GREATEST read all
-        arguments.
+        Every test in it is computed, whatever the other tests give: AND and OR would stop at the deciding test, and
+        CASE at its first true WHEN. LEAST and GREATEST read all arguments.
         """
 
         def write_literal(test: Leaf | Not) -> str:
@@ -215,7 +217,7 @@ class RowSql:
     def write_cut_text(self, name: str, *, most: int | None = None) -> str:
         """Return SQL for a text column, cut to the length that conditions see.
 
-        With `most` it is cut to that many characters, if no more of them matter.
+        With `most` it is cut to that many characters, if the conditions need no more.
         """
         column, expression = self.table.get_column(name), self.write_column(name)
         longest = column.longest_text
@@ -281,7 +283,7 @@ class RowSql:
 def write_exact_comparison(dialect: Dialect, expression: str, column: Column, operator: str, value: Fraction) -> str:
     """Return SQL for the comparison of an integer or numeric column with any rational number.
 
-    The number is moved to a value that the column can take. So no engine has to widen the column, which would be slow,
+    The number is replaced by one that the column can hold. So no engine has to widen the column, which would be slow,
     and could fail on a long decimal on DuckDB. Cached, because a statement uses a filter's comparison once for each way
     of summing.
     """

@@ -63,8 +63,10 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
     else:
         (rewritten, steps), read = _rewrite_per_unit(question, question.per_unit, dialect), question.per_unit.table
     relations, pinned = list_relations(read), list_pinned_relations(read, dialect=dialect)
-    rolled = None if rewritten.rollup is None else replace(rewritten.rollup, relations=relations, pinned=pinned)
-    rewritten = replace(rewritten, rollup=rolled, relations=relations, pinned=pinned)
+    rolled = (
+        None if rewritten.rollup is None else replace(rewritten.rollup, relations=relations, pinned_relations=pinned)
+    )
+    rewritten = replace(rewritten, rollup=rolled, relations=relations, pinned_relations=pinned)
     if may_keep(question, read):
         return keep_steps(rewritten, steps, table=read.name, dialect=dialect)
     return replace(rewritten, sql=define_steps(steps, rewritten.sql, dialect=dialect))
@@ -87,9 +89,9 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
     known = question.table
     asked = tuple(drop_implied_tests(functional, known) for functional in question.functionals)
     reading = _TableReading.from_question(question, asked, dialect)
-    among = reading.among
+    among = reading.member_conditions
     plain = replace(question, functionals=asked)
-    question, row, functionals = reading.read_table(known, front=reading.front)
+    question, row, functionals = reading.read_table(known, front=reading.front_conditions)
     apart = None
     if question.table.is_row_unit:
         lines, steps = _scan_rows(question, row, functionals), row.table.steps
@@ -113,17 +115,17 @@ class _TableReading:
     """The reading of a question's table, with the question's conditions split by where they are tested."""
 
     question: Question
-    asked: tuple[Functional, ...]
-    among: MemberConditions
-    public: PublicConditions
-    front: FrontConditions
+    functionals: tuple[Functional, ...]
+    member_conditions: MemberConditions
+    public_conditions: PublicConditions
+    front_conditions: FrontConditions
     spares_rows: bool
     """True if expensive conditions read public rows alone. A rollup would test them on every kept row."""
     dialect: Dialect
 
     @staticmethod
     def from_question(question: Question, asked: tuple[Functional, ...], dialect: Dialect) -> "_TableReading":
-        """Return the reading of a question over single rows, with functionals `asked`."""
+        """Return the reading of a question over single rows, with these functionals."""
         known, is_first = question.table, _asks_where_first(question, dialect)
         among = split_conditions(known, list_conditions(question.where, asked), dialect=dialect)
         public = ask_public_rows(
@@ -149,9 +151,9 @@ class _TableReading:
         Parameters:
             front: tests on rows before they are joined.
         """
-        question, dialect, public = self.question, self.dialect, self.public
-        own = MemberConditions() if public.carried or public.required else self.among
-        narrow = keep_columns(table, list_read_columns(question, table, question.where, self.asked))
+        question, dialect, public = self.question, self.dialect, self.public_conditions
+        own = MemberConditions() if public.carried or public.required else self.member_conditions
+        narrow = keep_columns(table, list_read_columns(question, table, question.where, self.functionals))
         joined = join_with_values(narrow, dialect=dialect, among=own, front=front)
         read = put_into_windows(joined, question, dialect=dialect)
         by_itself = (
@@ -179,29 +181,29 @@ def _separate_heavy_units(reading: _TableReading, scan: BoundedScan) -> Rewritte
     It pays if the list is kept. The list takes a pass over all rows, so it is never made for one question.
     """
     question, known, dialect = reading.question, reading.question.table, reading.dialect
-    if not (may_keep(question, known) and can_separate_heavy(known) and all(map(can_be_summed, reading.asked))):
+    if not (may_keep(question, known) and can_separate_heavy(known) and all(map(can_be_summed, reading.functionals))):
         return None
     if scan.bounding.chooses_groups and (not scan.crowded_steps or scan.crowded_steps[-1].is_question_specific):
         return None
-    read = list(list_read_columns(question, known, question.where, reading.asked))
+    read = list(list_read_columns(question, known, question.where, reading.functionals))
     if not reads_own_values(known, read):
         return None
-    names = [*known.unit, *question.keys.names, *(name for one in reading.asked for name in one.columns)]
+    names = [*known.unit, *question.keys.names, *(name for one in reading.functionals for name in one.columns)]
     every = keep_columns(replace(known, fixed=()), names)
     joined = join_lookups(join_members(every, dialect=dialect), dialect=dialect)
     plain = compute_conditions(RowSql(table=joined, dialect=dialect), ALWAYS, (), keys=question.keys.columns)
     crowded = scan.crowded_steps[-1] if scan.crowded_steps else None
-    heavy = list_heavy_units(Bounding(plain, question.keys), reading.asked, crowded=crowded)
+    heavy = list_heavy_units(Bounding(plain, question.keys), reading.functionals, crowded=crowded)
     before = merge_steps(scan.crowded_steps, plain.table.steps)
-    rows = HeavyRows(keep_columns(known, read), heavy, before, dialect, reading.front)
-    question, row, functionals = reading.read_table(rows.reach_heavy_units(), front=reading.front)
+    rows = HeavyRows(keep_columns(known, read), heavy, before, dialect, reading.front_conditions)
+    question, row, functionals = reading.read_table(rows.join_heavy_units(), front=reading.front_conditions)
     bounding = Bounding(row, question.keys)
     apart = BoundedScan(question, row, bounding, tuple(functionals), crowded_steps=scan.crowded_steps, only_heavy=True)
     made = Rewritten(
         dialect=dialect.name,
         sql="\n".join(apart.write_lines()),
         relations=list_relations(known),
-        pinned=list_pinned_relations(known, dialect=dialect),
+        pinned_relations=list_pinned_relations(known, dialect=dialect),
     )
     return keep_steps(made, apart.named_steps, table=known.name, dialect=dialect)
 
@@ -235,7 +237,7 @@ def _choose_by_list(scan: BoundedScan, known: Table) -> BoundedScan:
     if counts_rows(table.groups_per_unit):
         stored = replace(table, columns=tuple(one for one in table.columns if not one.is_unit_value), own=())
         busy = list_busy_units(stored, table.groups_per_unit, dialect=dialect)
-    return scan.list_crowded(
+    return scan.choose_by_list(
         keep_listed_units(plain, table), busy=busy, asked=bool(table.lists or table.own or table.fixed)
     )
 

@@ -28,11 +28,14 @@ RELATION = "units"
 
 def list_needed_functionals(rows: UnitRows) -> tuple[Functional, ...]:
     """Return the functionals to sum per unit: each total, followed by the count of its values if it may be NULL."""
-    return tuple(made for total in rows.totals for made in (total.functional, total.present) if made is not None)
+    return tuple(made for total in rows.totals for made in (total.functional, total.presence_count) if made is not None)
 
 
 def write_unit_columns(rows: UnitRows, aliases: Iterable[str], dialect: Dialect) -> list[str]:
-    """Return SQL for the columns of one row per unit and key: unit, keys and totals, each NULL or in its range."""
+    """Return SQL for the columns of one row per unit and key: unit, keys and totals.
+
+    A total is NULL or in its range.
+    """
     columns = list(aliases)
     place = 0
     for i, total in enumerate(rows.totals):
@@ -41,7 +44,7 @@ def write_unit_columns(rows: UnitRows, aliases: Iterable[str], dialect: Dialect)
             added = _write_mean(added, f"t{place + 1}", total, dialect)
         clipped = f"LEAST(GREATEST(COALESCE({added}, 0), {write_integer(total.low)}), {write_integer(total.high)})"
         value = dialect.spelling.write_cast(clipped, "bigint")
-        if total.present is not None:
+        if total.presence_count is not None:
             place += 1
             value = f"CASE WHEN t{place} > 0 THEN {value} END"
         columns.append(f"{value} AS {_name_total(i)}")
@@ -61,7 +64,7 @@ def _write_mean(above: str, count: str, total: UnitTotal, dialect: Dialect) -> s
 
 
 def write_answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) -> list[str]:
-    """Return SQL for the question over the relation of the units' rows."""
+    """Return SQL that computes the question's answer from the relation with one row per unit and key."""
     stored = StoredTotals.from_rows(question.table, rows, {column.name: alias for alias, column in bounding.groups})
     among = stored.read_condition(question.where)
     asked = [stored.read_functional(made) for made in question.functionals]
@@ -80,7 +83,7 @@ def write_answer(question: Question, rows: UnitRows, row: RowSql, bounding: Boun
 
 
 def write_relation(columns: list[str], source: list[str]) -> list[str]:
-    """Return SQL for the step that defines the relation."""
+    """Return SQL for the WITH step that computes one row per privacy unit and key, with clipped totals."""
     return [
         "-- one row per privacy unit and key: its totals, clipped",
         f"{RELATION} AS (",
@@ -97,7 +100,8 @@ def _name_total(index: int) -> str:
 class StoredTotals:
     """A relation with one row per privacy unit and key, whose columns `write_unit_columns` writes.
 
-    `names` has the relation's name of each group column and total. `steps` has the value of one step of each total.
+    `names` maps each group column and total to the relation's name for it. `steps` has the size of one step of each
+    total.
     """
 
     rows: UnitRows
@@ -106,7 +110,7 @@ class StoredTotals:
 
     @staticmethod
     def from_rows(shown: Table, rows: UnitRows, groups: Mapping[str, str]) -> "StoredTotals":
-        """Return the relation of these totals.
+        """Return the relation in which a subquery's totals are stored.
 
         Parameters:
             shown: the table that has the totals as columns.
@@ -128,11 +132,11 @@ class StoredTotals:
         return RowSql(table=table, dialect=dialect, measures=measures)
 
     def read_condition(self, condition: Condition) -> Condition:
-        """Return the condition over the relation's columns."""
+        """Return a condition of the question, rewritten over the relation's columns, with totals in whole steps."""
         return rename_columns(convert_to_steps(condition, self.steps), self.names)
 
     def read_functional(self, made: Functional) -> Functional:
-        """Return the functional over the relation's columns."""
+        """Return a functional of the question, rewritten over the relation's columns, with totals in whole steps."""
         terms = tuple(
             replace(
                 term,

@@ -25,12 +25,12 @@ from planner.lower.layout import indent_blocks, write_select, write_where
 from planner.lower.measure import make_row_value
 from planner.lower.row import RowSql
 from planner.lower.scan import list_relations
-from planner.lower.unit_paths.reach import reach_units
+from planner.lower.unit_paths.reach import add_unit_columns
 from planner.question.plan import ReadRelation
 
 
 class BoundKind(StrEnum):
-    """The bounded quantity of a unit: its groups, its rows or total in one group, or its values, above or below."""
+    """The quantity of a unit that a bound limits: groups, rows or total in one group, highest or lowest value."""
 
     GROUPS = "groups"
     ROWS = "rows"
@@ -53,7 +53,7 @@ class UnitStatistic:
         kind: the bound, which says what is measured.
         keys: the grouping columns; () for the values of a column.
         column: the measure; None for groups and rows.
-        step: the worth of one step of `candidates`, in the user's unit.
+        step: the size of one step of `candidates`, in the user's unit.
         candidates: public, ascending, in steps; for a lowest total or value, steps below zero.
     """
 
@@ -66,10 +66,10 @@ class UnitStatistic:
 
 @dataclass(frozen=True, slots=True)
 class UnitCounts:
-    """The statement that counts units for several statistics, over one state of the data.
+    """The statement that counts privacy units for several statistics, over one state of the data.
 
     Its rows are (index of the statistic, number of units above each candidate). With `counts_units` there is one more
-    row, after the last index, with the number of units alone.
+    row, after the last index: the number of all units.
     """
 
     table: Table
@@ -79,7 +79,7 @@ class UnitCounts:
 
     @property
     def sql(self) -> str:
-        """The statement."""
+        """The statement's text."""
         parts = [self._write_count(place, one) for place, one in enumerate(self.statistics)]
         if self.counts_units:
             parts.append(self._write_unit_count(len(parts)))
@@ -93,7 +93,7 @@ class UnitCounts:
 
     @property
     def _row(self) -> RowSql:
-        return RowSql(table=reach_units(self.table, dialect=self.dialect), dialect=self.dialect)
+        return RowSql(table=add_unit_columns(self.table, dialect=self.dialect), dialect=self.dialect)
 
     def _write_count(self, place: int, statistic: UnitStatistic) -> list[str]:
         begins, ends = self.dialect.array

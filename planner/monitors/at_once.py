@@ -40,7 +40,8 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
     if not table.append_only:
         raise refuse_table(
             monitor,
-            f"rows of {table.name} may be changed or taken away, and noise that is drawn once hides rows that stay",
+            f"rows of {table.name} may be changed or taken away, and noise that is drawn once hides only rows that "
+            "stay",
             hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or taken away; or "
             'clears = "at the close" and windows that hop.',
         )
@@ -51,13 +52,13 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
             detail="Noise on a stretch of time is drawn once. Two counts of it under the same noise would reveal their "
             "exact difference.",
             hint=f'Write arrived = "COLUMN" under [tables.{table.name}]: your promise that no row has an earlier value '
-            f'than one that was there before it. It may be the time itself, arrived = "{time}", where rows come in the '
-            "order of it, each by lateness and a minute after it.",
+            f'than one that was there before it. It may be the time itself, arrived = "{time}", if rows come in its '
+            "order, each at most lateness and a minute after its time.",
         )
     if table.arrival_column != time and table.get_column(table.arrival_column).sql_type is not SqlType.TIMESTAMP:
         raise refuse_table(
             monitor,
-            f"{table.arrival_column} says on which day rows came, and not whether they were there at a look",
+            f"{table.arrival_column} has only the day on which rows came, not whether they were there at a look",
             hint=f"Name a timestamp in arrived under [tables.{table.name}].",
         )
     for functional in question.functionals:
@@ -70,9 +71,9 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
 
 
 def calibrate_sliding_noise(question: Question, windows: WindowPlan, monitor: Monitor) -> SlidingNoise:
-    """Return the noise of least loss that keeps the contract at each look of a question over the keys alone.
+    """Return the cheapest noise that keeps the contract at each look of a question with sliding windows.
 
-    Raises KH303, KH601.
+    Raises KH303 if no noise keeps the contract, KH601 for windows that are too long.
     """
     looks = windows.length // windows.every
 
@@ -97,9 +98,9 @@ def calibrate_sliding_noise(question: Question, windows: WindowPlan, monitor: Mo
 def price_at_once(
     question: Question, standing: SlidingNoise, watched: WatchedWindow, regimes: tuple[Regime, ...]
 ) -> tuple[tuple[PricedWay, ...], int]:
-    """Return the ways of watching these windows, the cheapest first, and the index of the chosen one.
+    """Return the ways of watching sliding windows, the cheapest first, and the index of the chosen way.
 
-    The chosen way is the cheapest one that clears alerts at once and draws each noise once.
+    The chosen way is the cheapest one that clears alerts at once and draws no noise again at later looks.
     """
     growing = set(regimes) == {Regime.GROWING} and can_alarms_decide(question.formula, (Regime.SLIDING,) * len(regimes))
     ways = price_ways(

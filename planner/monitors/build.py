@@ -168,7 +168,7 @@ def _make_window_column(question: Question, horizon: Horizon, monitor: Monitor) 
 
 
 def _check_size(keys: KeySpace, horizon: Horizon, monitor: Monitor) -> None:
-    open_at_once = 1 + ceil(monitor.lateness / horizon.between)
+    open_at_once = 1 + ceil(monitor.lateness / horizon.period)
     if keys.size * open_at_once > MOST_OPEN:
         raise refuse_windows(
             monitor,

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from planner.explain.guarantee import write_slack
+from planner.explain.guarantee import describe_tolerance
 from planner.explain.rounded_numbers import spell_number, write_ceiling, write_percent
 from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.durations import write_duration
@@ -17,9 +17,8 @@ def write_promise(plan: MonitorPlan) -> str:
     if plan.monitor.is_stream:
         said = (
             "no bound on missed or wrong: a group comes into the answer at the first look at which the condition, with "
-            f"{write_slack(accuracy.tolerance)}, holds of estimates by {plan.monitor.mechanism}, which promise no "
-            "accuracy; "
-            f"{loss}."
+            f"{describe_tolerance(accuracy.tolerance)}, holds of estimates by {plan.monitor.mechanism}, which promise "
+            f"no accuracy; {loss}."
         )
         return said + _write_unit_sentence(plan)
     if plan.clears_at_once:
@@ -27,7 +26,7 @@ def write_promise(plan: MonitorPlan) -> str:
         return (
             f"at each look a group that truly qualifies in the last {within} is missing at most "
             f"{write_percent(accuracy.fnr)} of the time, and one that fails even with "
-            f"{write_slack(accuracy.tolerance)} is in the "
+            f"{describe_tolerance(accuracy.tolerance)} is in the "
             f"answer at most {write_percent(accuracy.fpr)} of the time, at each look by itself; at most "
             f"{spell_number(Decimal(write_ceiling(plan.epsilon_per_cell)))} epsilon a group over all looks, of which "
             "there are "
@@ -45,9 +44,8 @@ def write_promise(plan: MonitorPlan) -> str:
         wrong = "one that does not may come into the answer, without a bound"
         if standing.fpr is not None:
             wrong = (
-                f"one that fails at every look of a window even with {write_slack(accuracy.tolerance)} comes into the "
-                "answer "
-                f"at {window}, {looks:,} of them, at most {write_percent(accuracy.fpr)} of the time"
+                f"one that fails at every look of a window even with {describe_tolerance(accuracy.tolerance)} comes "
+                f"into the answer at {window}, {looks:,} of them, at most {write_percent(accuracy.fpr)} of the time"
             )
     else:
         missed = "a group near a threshold may be missed, without a bound"
@@ -57,7 +55,7 @@ def write_promise(plan: MonitorPlan) -> str:
         wrong = "one that does not may be returned, without a bound"
         if standing.fpr is not None:
             wrong = (
-                f"one that fails then even with {write_slack(accuracy.tolerance)} is returned at most "
+                f"one that fails then even with {describe_tolerance(accuracy.tolerance)} is returned at most "
                 f"{write_percent(accuracy.fpr)} of the time"
             )
     return f"{missed}; {wrong}; {loss}.{_write_unit_sentence(plan)}"
@@ -82,7 +80,7 @@ def write_group_count(plan: MonitorPlan) -> str:
 
 
 def write_count(number: int, what: str) -> str:
-    """Return a number of things.
+    """Return a number with a noun: `1 group`, `3 groups`.
 
     >>> write_count(1, "group"), write_count(1200, "group")
     ('1 group', '1,200 groups')

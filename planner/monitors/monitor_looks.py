@@ -77,7 +77,7 @@ def _ask_stretch(plan: MonitorPlan, moment: datetime) -> Question:
     if plan.clears_at_once and plan.counts_by_arrival:
         in_time = InTime(
             column=of_windows.name,
-            arrived=seen.name,
+            arrival_column=seen.name,
             origin=windows.starts[0] - windows.length,
             every=windows.every,
             lateness=windows.lateness,

@@ -78,8 +78,8 @@ def _make_accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:
     """Return the contract. The policy's values fill in what the monitor leaves out."""
     defaults = catalog.defaults
     tolerance = monitor.tolerance or defaults.tolerance
-    usual = parse_tolerances(defaults.tolerance).default
-    if parse_tolerances(tolerance).default is None and usual is not None:
+    usual = parse_tolerances(defaults.tolerance).default_tolerance
+    if parse_tolerances(tolerance).default_tolerance is None and usual is not None:
         tolerance = f"{usual.text}, {tolerance}"
     return Accuracy(
         fnr=defaults.fnr if monitor.fnr is None else monitor.fnr,

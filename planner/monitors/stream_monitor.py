@@ -36,7 +36,7 @@ def check_streamable(question: Question, monitor: Monitor) -> None:
         )
 
 
-def watch_streamed(question: Question, task: StandingTask, monitor: Monitor) -> StandingStream:
+def make_stream_watch(question: Question, task: StandingTask, monitor: Monitor) -> StandingStream:
     """Return the stream that watches the question.
 
     Raises KH601 for more numbers than a stream can keep, KH602 for noise that cannot be drawn.
@@ -59,5 +59,5 @@ def watch_streamed(question: Question, task: StandingTask, monitor: Monitor) -> 
 
 
 def price_stream(watched: WatchedWindow, *, epsilon: float, per_price: float) -> PricedWay:
-    """Return a stream as a priced way, comparable with ways whose prices are worth `per_price` each."""
+    """Return a stream as a `PricedWay`. `per_price` is the epsilon of one unit of a way's price."""
     return PricedWay(Way.STREAM, epsilon / per_price, clearing_looks=watched.hop, regime=None, is_per_look=False)

@@ -23,7 +23,7 @@ from planner.monitors.at_once import calibrate_sliding_noise, price_at_once
 from planner.monitors.growth import list_leasts, stays_true_once_true
 from planner.monitors.monitor_plan import WindowPlan
 from planner.monitors.monitor_question_refusals import add_monitor_name, refuse_unreachable
-from planner.monitors.stream_monitor import price_stream, watch_streamed
+from planner.monitors.stream_monitor import price_stream, make_stream_watch
 from planner.monitors.windows import Horizon
 from planner.plan.calibrate import calibrate_without_common_sums
 from planner.plan.plan_refusals import refuse_unreachable as plan_refusal
@@ -108,7 +108,7 @@ def _watch_at_once(
 def _choose_mechanism(question: Question, task: StandingTask, monitor: Monitor, *, early: bool) -> Standing:
     """Return the mechanism that decides a window."""
     if monitor.is_stream:
-        return watch_streamed(question, task, monitor)
+        return make_stream_watch(question, task, monitor)
     return _calibrate(question, task, monitor) if early else _calibrate_close(question, monitor)
 
 
@@ -219,7 +219,7 @@ def _find_cell_loss(question: Question, horizon: Horizon, standing: Standing, mo
     """Return the cost of a group and window. If windows hop, it covers all windows that a row is in."""
     if monitor.windows.sliding:
         return standing.worst_case_epsilon  # of both epochs that a row is in
-    overlapping = ceil(horizon.length / horizon.between)
+    overlapping = ceil(horizon.length / horizon.period)
     if not question.table.is_row_unit:
         overlapping = min(overlapping, count_unit_groups(question))
     return round_up_to_float(Fraction(standing.worst_case_epsilon) * overlapping)

@@ -27,12 +27,12 @@ _KEY = 'key = { range = ["2026-01-01", "2026-12-31"], step = "1 day" }'
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """The windows of a monitor that are watched.
+    """The windows that a monitor watches.
 
     `values` has the value of the windows' key for each window, in order: the source's own values if the key is a column
-    of the source, else the beginnings. `between` is the time from a window's beginning to the next one. `look_period`
-    is the time before a window's end during which it is looked at. If alerts are cleared at once, there is one window.
-    It is looked at during the whole horizon, and each look sees its last `length`.
+    of the source, else the beginnings. `period` is the time from a window's beginning to the next one. `look_period`
+    is the time before a window's end during which there are looks. If alerts are cleared at once, there is one window.
+    Its looks are spread over the whole horizon, and each look sees the `length` before it.
     """
 
     column: str
@@ -40,7 +40,7 @@ class Horizon:
     values: tuple[Value, ...]
     starts: tuple[datetime, ...]
     length: timedelta
-    between: timedelta
+    period: timedelta
     look_period: timedelta
 
     def plan_looks(self, monitor: Monitor, *, early: bool) -> WindowPlan:
@@ -59,11 +59,11 @@ class Horizon:
     def count_in_looks(self, monitor: Monitor) -> WatchedWindow:
         """Return the windows' length and hop, counted in looks, from which prices are computed."""
         looks = self.length // monitor.every
-        return WatchedWindow(length=looks, hop=1 if monitor.windows.sliding else self.between // monitor.every)
+        return WatchedWindow(length=looks, hop=1 if monitor.windows.sliding else self.period // monitor.every)
 
 
 def list_windows(question: Question, monitor: Monitor) -> Horizon:
-    """Return the windows that begin in the horizon. Raise KH601."""
+    """Return the windows that begin in the horizon. Raise KH601 for windows that do not fit the horizon."""
     try:
         of_key = monitor.windows.length is None
         made = _make_key_windows(question, monitor) if of_key else _make_length_windows(question, monitor)
@@ -114,7 +114,7 @@ def _make_length_windows(question: Question, monitor: Monitor) -> Horizon:
         values=starts,
         starts=starts,
         length=windows.length,
-        between=between,
+        period=between,
         look_period=stretch,
     )
 
@@ -123,7 +123,7 @@ def _make_whole_horizon(column: Column, length: timedelta, monitor: Monitor) -> 
     """Return the one window of a monitor that clears at once: all looks of the horizon, each at the last stretch."""
     if column.sql_type is SqlType.DATE and monitor.begins.time() != time():
         hint = f'Write from = "{monitor.begins.date()}", or name a timestamp column.'
-        raise refuse_windows(monitor, f'from is no midnight, and the column "{column.name}" has days alone', hint=hint)
+        raise refuse_windows(monitor, f'from is no midnight, and the column "{column.name}" has only days', hint=hint)
     whole = (monitor.ends - monitor.begins) // monitor.every * monitor.every
     return Horizon(
         column=column.name,
@@ -131,7 +131,7 @@ def _make_whole_horizon(column: Column, length: timedelta, monitor: Monitor) -> 
         values=(monitor.begins,),
         starts=(monitor.begins,),
         length=length,
-        between=whole,
+        period=whole,
         look_period=whole,
     )
 
@@ -162,14 +162,14 @@ def _find_time_column(question: Question, monitor: Monitor) -> Column:
         if column.sql_type is SqlType.DATE and length is not None and length % timedelta(days=1):
             raise refuse_windows(
                 monitor,
-                f'{key} = {write_duration(length)} is no whole number of days, and the column "{name}" has days alone',
+                f'{key} = {write_duration(length)} is no whole number of days, and the column "{name}" has only days',
                 hint=f'Write {key} = "1 day", or name a timestamp column.',
             )
     return column
 
 
 def is_made_by_question(column: Column) -> bool:
-    """Return True for a key that the question computes, or whose values it groups into classes."""
+    """Return True for a key that the question computes, or whose values it divides into classes."""
     if isinstance(column.derivation, Lookup):
         return column.derivation.has_classes
     return column.computed or isinstance(column.derivation, Computed | MergedKeys | ValueGroups)
@@ -231,7 +231,7 @@ def _make_key_windows(question: Question, monitor: Monitor) -> Horizon:
         values=tuple(asked[start] for start in starts),
         starts=starts,
         length=length,
-        between=length,
+        period=length,
         look_period=length,
     )
 

@@ -17,15 +17,15 @@ _OPENING, _CLOSING = ("(", "["), (")", "]")
 
 @dataclass(frozen=True, slots=True)
 class SearchedNode:
-    """An expression, and the tokens among which it lies: from `first` up to `past`."""
+    """An expression, and the range of tokens in which it lies: from `first` to `stop` (exclusive)."""
 
     node: exp.Expr
     first: int
-    past: int
+    stop: int
 
 
 def find_spans(searched: Sequence[SearchedNode], text: str, tokens: tuple[Token, ...]) -> tuple[tuple[int, int], ...]:
-    """Return the token span of each expression, from the first token up to the one after the last.
+    """Return the token span of each expression: its first token, and the one after its last.
 
     Guarantee: the text of the span, parsed by itself, is the expression.
 
@@ -59,7 +59,7 @@ def _list_candidates(searched: SearchedNode, tokens: tuple[Token, ...]) -> Itera
         return
     low, high = find_token(tokens, min(known)), find_token(tokens, max(known)) + 1
     for start, end in _list_enclosing_spans(
-        max(low, searched.first), min(high, searched.past), searched.first, searched.past
+        max(low, searched.first), min(high, searched.stop), searched.first, searched.stop
     ):
         of_window = tokens[end - 1].is_word("over") and end < len(tokens) and tokens[end].is_symbol("(")
         if not of_window and _is_balanced(tokens[start:end]):  # the parser takes OVER alone for an empty window

@@ -51,7 +51,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
     reduced = add_common_sums(reduced, calibration)
     ranking = calibrate_question_ranking(reduced)
     made = Plan(
-        asked=question,
+        asked_question=question,
         question=reduced,
         minimised=minimised,
         calibration=calibration,
@@ -64,7 +64,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
             *(
                 one
                 for one in calibration.notes
-                if one != TREE_NOTE or all(known.exact for known in (minimised, *predicates))
+                if one != TREE_NOTE or all(known.is_minimal for known in (minimised, *predicates))
             ),
         ),
         sharing=sharing,
@@ -78,7 +78,7 @@ def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Di
     """Return the SQL that is sent to the source, or an empty one if the answer does not depend on data."""
     if not question.functionals and (ranking is None or not ranking.noise_rate):
         return Rewritten(dialect=dialect.name, sql="")
-    read = replace(question, functionals=question.computed, ranked=None, common=())
+    read = replace(question, functionals=question.computed_functionals, ranked=None, common=())
     return replace(rewrite(read, dialect=dialect), blocks=rewrite_blocks(read, dialect=dialect))
 
 
@@ -91,7 +91,7 @@ def _list_read_warnings(question: Question, reduced: Question) -> Iterator[str]:
 def _list_formula_warnings(
     question: Question, minimised: Minimised, predicates: tuple[Minimised, ...]
 ) -> Iterator[str]:
-    if not all(one.exact for one in (minimised, *predicates)):
+    if not all(one.is_minimal for one in (minimised, *predicates)):
         yield NOT_MINIMISED
     if question.keys.size and minimised.formula != FALSE:
         for name, typed, one in zip(question.predicate_names, question.predicates, predicates, strict=True):

@@ -15,7 +15,10 @@ from planner.question.question import Question
 
 
 def expect_time(plan: Plan, catalog: Catalog) -> ExpectedTime | None:
-    """Return about how long the source works on a question. None if no pace or size is known, or nothing is read."""
+    """Return the expected time that the source works on a question.
+
+    Return None if no pace or size is known, or nothing is read.
+    """
     if catalog.pace is None or not plan.reads_data:
         return None
     work = estimate_work(plan, dict(catalog.sizes))
@@ -33,7 +36,7 @@ def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | No
     if size is None:
         return None
     rows, units = size
-    aggregates = len(question.computed) if question.per_unit is None else len(question.per_unit.totals)
+    aggregates = len(question.computed_functionals) if question.per_unit is None else len(question.per_unit.totals)
     looked_up = sum(isinstance(column.derivation, Lookup) for column in question.keys.columns)
     statements = max(1, len(plan.rewritten.blocks))
     scanned = EngineWork(
@@ -58,7 +61,10 @@ def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | No
 
 
 def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, float] | None:
-    """Return the number of rows that are read, with joined ones, and of units, or None if a size is unknown."""
+    """Return the number of rows that are read, joined rows included, and the number of units.
+
+    Return None if a size is unknown.
+    """
     names = [one.name for one in table.stored_tables]
     if not all(name in sizes for name in names):
         return None

@@ -53,7 +53,7 @@ def minimise(formula: Formula) -> Minimised:
         smaller = simplify(formula)
         if len({(cut.functional, cut.cut) for cut in list_literals(smaller)}) <= MOST_THRESHOLDS:
             return minimise(smaller)
-        return Minimised(formula=smaller, implicants=(), clauses=(), exact=False)
+        return Minimised(formula=smaller, implicants=(), clauses=(), is_minimal=False)
     space = _Space.from_axes(axes)
     true = space.find_true_points(formula)
     in_term = [axis.list_term_intervals() for axis in axes]
@@ -61,7 +61,7 @@ def minimise(formula: Formula) -> Minimised:
     true_boxes = space.find_prime_boxes(true, in_term)
     false_boxes = space.find_prime_boxes(space.everything ^ true, in_clause)
     if len(true_boxes) > MOST_PRIMES or len(false_boxes) > MOST_PRIMES:
-        return Minimised(formula=simplify(formula), implicants=(), clauses=(), exact=False)
+        return Minimised(formula=simplify(formula), implicants=(), clauses=(), is_minimal=False)
     terms = [
         {bounds: axis.find_term(bounds) for bounds in choices} for axis, choices in zip(axes, in_term, strict=True)
     ]
@@ -81,7 +81,7 @@ def minimise(formula: Formula) -> Minimised:
         formula=_make_dnf([implicants[index][0] for index in find_minimal_cover(true, candidates)]),
         implicants=tuple(literals for literals, _ in implicants),
         clauses=tuple(sorted((_join_literals(clauses, box) for box in false_boxes), key=_rank_literals)),
-        exact=True,
+        is_minimal=True,
     )
 
 

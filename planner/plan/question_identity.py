@@ -147,7 +147,7 @@ def _list_known_truths(question: Question, keys: Mapping[str, str]) -> Iterator[
 def _describe_ranking(ranked: Ranked, keys: Mapping[str, str]) -> Iterator[str]:
     """Yield the ranking's measure and limit, and a second line if it returns more than the first few of all keys."""
     order = "falling" if ranked.descending else "rising"
-    by = " over ".join(identify_functional(one, keys) for one in ranked.computed)
+    by = " over ".join(identify_functional(one, keys) for one in ranked.computed_functionals)
     if ranked.mean is not None:
         by += f" of {ranked.mean.rows} times {ranked.mean.times} within {ranked.mean.reach}"
     yield f"the first {ranked.limit} by {by} {order} ~ {ranked.tolerance}"

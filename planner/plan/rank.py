@@ -17,10 +17,10 @@ _MOST_IN_TURN = 1_000  # partitions that are looked at one after the other, at 0
 
 
 def calibrate_question_ranking(question: Question) -> RankingCalibration | None:
-    """Return the ranking that a question asks for, or None if it ranks nothing.
+    """Return the calibrated ranking that a question asks for, or None if it ranks nothing.
 
-    Early looks save most groups a part of the noise. They are left out if a privacy unit loses less without them: it
-    may be in more groups than are returned, and only their order is asked.
+    Early looks save most groups a part of the noise. They are left out if a privacy unit loses less without them. That
+    may be if it is in more groups than are returned, and only their order is asked.
 
     Raises:
         KeyholeError: KH303 if no noise meets the contract.
@@ -36,11 +36,14 @@ def calibrate_question_ranking(question: Question) -> RankingCalibration | None:
 
 
 def choose_ranking(question: Question) -> RankingCalibration | None:
-    """Return the ranking that a question asks for, as `calibrate_question_ranking`. Raise `Unachievable`."""
+    """Return the ranking that a question asks for, as `calibrate_question_ranking` does.
+
+    Raise `Unachievable` if no noise meets the contract.
+    """
     ranked = question.ranked
     if ranked is None:
         return None
     task, groups = make_ranking_task(question, ranked), count_unit_groups(question)
-    few = count_charged_groups(task, groups=groups, signed=ranked.signed) < groups
+    few = count_charged_groups(task, groups=groups, signed=ranked.has_both_signs) < groups
     at_once = (few and not question.functionals) or task.partitions > _MOST_IN_TURN
     return calibrate_ranking(task, schedule=ONE_LOOK if at_once else SCHEDULE)

@@ -49,7 +49,7 @@ def _reduce_limit(question: Question, *, returned: bool) -> Ranked | None:
     if ranked is None:
         return None
     limit = make_ranking_task(question, ranked).limit if returned else 0
-    return replace(ranked, limit=limit)
+    return replace(ranked, most_returned=limit)
 
 
 def _renumber_minimised(minimised: Minimised, kept: dict[int, int]) -> Minimised:
@@ -58,7 +58,7 @@ def _renumber_minimised(minimised: Minimised, kept: dict[int, int]) -> Minimised
         formula=_renumber(minimised.formula, kept),
         implicants=tuple(tuple(_renumber_cut(cut, kept) for cut in term) for term in minimised.implicants),
         clauses=tuple(tuple(_renumber_cut(cut, kept) for cut in clause) for clause in minimised.clauses),
-        exact=minimised.exact,
+        is_minimal=minimised.is_minimal,
     )
 
 

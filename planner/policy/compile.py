@@ -205,7 +205,7 @@ def _compile_public_table(
         rows=pinned.rows,
         digest=pinned.digest,
         comment=section.comment,
-        required=tuple(
+        not_null_columns=tuple(
             one.name for one in pinned.columns if not one.nullable and None not in pinned.get_values(one.name)
         ),
         unique=tuple(
@@ -358,7 +358,7 @@ def _compute_digest(policy: Policy, tables: tuple[Table, ...], public: tuple[Pub
     identity = {
         "source": _identify_source(policy.source),
         "tables": [_identify_table(table) for table in tables],
-        "public": [[table.digest, table.required, table.unique] for table in public],
+        "public": [[table.digest, table.not_null_columns, table.unique] for table in public],
     }
     return sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
 

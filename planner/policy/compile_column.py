@@ -160,7 +160,7 @@ def _choose_grid(
         return None
     if kind not in _MEASURE_TYPES:
         hint = (
-            "Give bounds to integer, numeric or double precision columns alone. "
+            "Give bounds only to integer, numeric or double precision columns. "
             "In a CSV file, `type` sets a column's type."
         )
         fault = Fault("KH004", f"a column of type {declared} cannot be a measure", hint=hint)
@@ -212,7 +212,7 @@ def _read_public_column(values_from: str, kind: SqlType, pins: Pins) -> tuple[Va
 
 
 def check_pinned(policy: Policy, place: tuple[str, ...], digest: str, pinned: PinnedDomain | None) -> None:
-    """Raise KH007 unless the domain is the one that was pinned."""
+    """Raise KH007 unless the domain's digest is the pinned one."""
     if pinned is None:
         hint = "Run keyhole check: it pins every key domain."
         raise policy.refuse((*place, "key"), Fault("KH007", "is not pinned yet", hint=hint))

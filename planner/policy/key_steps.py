@@ -40,7 +40,7 @@ _PLURAL_ENDINGS = ("s", "es", "n", "en", "e")  # of English and German
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table as the source's schema and catalogue describe it. Foreign keys lead to tables by the policy's names."""
+    """A table as the source's schema and catalogue describe it. Foreign keys name tables as the policy does."""
 
     columns: tuple[SourceColumn, ...]
     identity: RelationIdentity | None = None
@@ -72,13 +72,14 @@ class KeyStep:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A column whose name is split into `thing` and `suffix`.
+    """A column whose name is split into `identified_word` and `suffix`.
 
-    `thing` is what it identifies, empty if that is its own table. `suffix` is the word that makes it an identifier.
+    `identified_word` is what it identifies, empty if that is its own table. `suffix` is the word that makes it an
+    identifier.
     """
 
     column: SourceColumn
-    thing: str
+    identified_word: str
     suffix: str
 
     def matches(self, other: "_Key") -> bool:
@@ -89,10 +90,10 @@ class _Key:
 
 @dataclass(frozen=True, slots=True)
 class KeyedTable:
-    """A table with what its names say: the possible words for a row, and the columns that identify its rows or others.
+    """A table and what its names suggest: the possible words for a row, and the columns that identify rows.
 
-    `columns` have types that keys have. `keys` are those of them that look like identifiers, and `own` are the keys
-    that identify the table's own rows. `person_columns` have names that mean people.
+    `columns` have types that keys have. `keys` are those of them that look like identifiers, and `identifying_keys`
+    are the keys that identify the table's own rows. `person_columns` have names that mean people.
     """
 
     name: str
@@ -100,29 +101,37 @@ class KeyedTable:
     row_names: frozenset[str]
     columns: tuple[_Key, ...]
     keys: tuple[_Key, ...]
-    own: tuple[_Key, ...]
+    identifying_keys: tuple[_Key, ...]
     person_columns: frozenset[str]
 
     @property
     def own_keys(self) -> tuple[str, ...]:
         """Return the columns that identify the table's rows by their names: `patients.patient_id`, `orders.id`."""
-        return tuple(key.column.name for key in self.own)
+        return tuple(key.column.name for key in self.identifying_keys)
 
     def describe_key(self, name: str) -> str:
-        """Return the words for what a column identifies, without a prefix that all columns of the table have."""
-        named = next((key.thing for key in self.columns if key.column.name == name), name)
+        """Return the words for the thing that a column identifies, without the prefix of all the table's columns."""
+        named = next((key.identified_word for key in self.columns if key.column.name == name), name)
         return named or min(self.row_names, key=len)
 
     def list_targets(self, key: _Key) -> list[_Key]:
         """Return the columns to which another table's column may lead, the likeliest first."""
-        own = [there for there in self.own if key.thing in self.row_names and key.matches(there)]
-        same = [there for there in self.keys if there not in own and key.thing and there.thing == key.thing]
+        own = [there for there in self.identifying_keys if key.identified_word in self.row_names and key.matches(there)]
+        same = [
+            there
+            for there in self.keys
+            if there not in own and key.identified_word and there.identified_word == key.identified_word
+        ]
         unique = [there for there in same if key.matches(there) and self.source.keeps_unique([there.column.name])]
-        return sorted([*own, *unique], key=lambda one: (not self.source.keeps_unique([one.column.name]), not one.thing))
+        return sorted(
+            [*own, *unique], key=lambda one: (not self.source.keeps_unique([one.column.name]), not one.identified_word)
+        )
 
     def find_equal(self, there: _Key) -> _Key | None:
         """Return the column with the same name as another table's column, ignoring the prefixes of both tables."""
-        alike = (key for key in self.columns if (key.thing, key.suffix) == (there.thing, there.suffix))
+        alike = (
+            key for key in self.columns if (key.identified_word, key.suffix) == (there.identified_word, there.suffix)
+        )
         return next((key for key in alike if key.matches(there)), None)
 
     def guess_steps(self, other: "KeyedTable") -> Iterator[KeyStep]:
@@ -142,7 +151,7 @@ class KeyedTable:
                 if unique or name not in held:  # else the catalogue has it as a part of a key only
                     yield KeyStep((key.column.name,), other.name, (name,), is_declared=False, is_unique=unique)
                 if not unique and name not in held:
-                    yield from self._add_shared(key, there, other, leading)
+                    yield from self._add_shared_identifiers(key, there, other, leading)
 
     def _follow_compound(
         self, columns: Sequence[str], other: "KeyedTable", leading: Sequence[_Key]
@@ -155,7 +164,9 @@ class KeyedTable:
                 names, other.name, tuple(key.column.name for key in reached), is_declared=False, is_unique=True
             )
 
-    def _add_shared(self, key: _Key, there: _Key, other: "KeyedTable", leading: Sequence[_Key]) -> Iterator[KeyStep]:
+    def _add_shared_identifiers(
+        self, key: _Key, there: _Key, other: "KeyedTable", leading: Sequence[_Key]
+    ) -> Iterator[KeyStep]:
         """Yield a step that includes the other identifiers of both tables.
 
         Orders may be numbered separately in each shop.
@@ -180,7 +191,11 @@ def read_keys(tables: Mapping[str, SourceTable]) -> dict[str, KeyedTable]:
         row_names = _find_singulars(bare)
         columns = _read_columns(table, row_names)
         keys = tuple(key for key in columns if key.suffix or is_identifier(key.column))
-        called = [key for key in keys if key.thing in row_names or (not key.thing and key.suffix in ID_WORDS)]
+        called = [
+            key
+            for key in keys
+            if key.identified_word in row_names or (not key.identified_word and key.suffix in ID_WORDS)
+        ]
         own = tuple(key for key in called if key.suffix) or tuple(called)
         told = frozenset(column.name for column in table.columns if names_person(column))
         found[name] = KeyedTable(name, table, row_names, columns, keys, own, told)
@@ -188,14 +203,14 @@ def read_keys(tables: Mapping[str, SourceTable]) -> dict[str, KeyedTable]:
 
 
 def find_steps(tables: Mapping[str, KeyedTable]) -> dict[str, tuple[KeyStep, ...]]:
-    """Return the steps that lead away from each table: first the declared ones, then likely ones by names.
+    """Return the steps from each table to others: first the declared ones, then those that names suggest.
 
-    A column of a foreign key gets no step by its name.
+    A column of a foreign key gets no suggested step.
     """
     found: dict[str, tuple[KeyStep, ...]] = {}
     called: dict[str, list[KeyedTable]] = {}
     for table in tables.values():
-        for word in {*table.row_names, *(key.thing for key in table.columns if key.thing)}:
+        for word in {*table.row_names, *(key.identified_word for key in table.columns if key.identified_word)}:
             called.setdefault(word, []).append(table)
     for name, table in tables.items():
         declared = [
@@ -203,7 +218,12 @@ def find_steps(tables: Mapping[str, KeyedTable]) -> dict[str, tuple[KeyStep, ...
             for key in table.source.foreign_keys
             if key.relation in tables and key.relation != name
         ]
-        others = {other.name: other for key in table.keys for other in called.get(key.thing, ()) if other is not table}
+        others = {
+            other.name: other
+            for key in table.keys
+            for other in called.get(key.identified_word, ())
+            if other is not table
+        }
         guessed = [step for other in sorted(others) for step in table.guess_steps(others[other])]
         found[name] = (*declared, *sorted(guessed, key=lambda step: not step.is_unique))
     return found

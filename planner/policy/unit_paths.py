@@ -14,9 +14,9 @@ KEY_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlTy
 
 
 def add_paths(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
-    """Return the tables with their paths.
+    """Return the tables with their paths to the units.
 
-    A table on a path gets its own path first; the policy's rules exclude circles.
+    The tables on a path get their own paths first; the policy's rules exclude circles.
 
     Raise KH005 for columns that cannot lead to a unit, KH006 for a column that is absent, and KH004 if a table would
     have two columns of one name.
@@ -24,13 +24,13 @@ def add_paths(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
     stored = {table.name: table for table in tables}
     laid: dict[str, Table] = {}
 
-    def lay(name: str) -> Table:
+    def add_path(name: str) -> Table:
         if name not in laid:
             path = policy.tables[name].path
-            laid[name] = stored[name] if path is None else _add_path(policy, stored[name], path, lay(path.table))
+            laid[name] = stored[name] if path is None else _add_path(policy, stored[name], path, add_path(path.table))
         return laid[name]
 
-    return tuple(lay(table.name) for table in tables)
+    return tuple(add_path(table.name) for table in tables)
 
 
 def _add_path(policy: Policy, table: Table, path: WrittenPath, reached: Table) -> Table:

@@ -34,9 +34,9 @@ def compare_column(column: Column, operator: str, constant: Constant, node: exp.
         return UNKNOWN
     match column.sql_type:
         case SqlType.INTEGER:
-            return _compare_stepped(column, operator, *_convert_integer(constant, column, node))
+            return _compare_steps(column, operator, *_convert_integer(constant, column, node))
         case SqlType.DATE:
-            return _compare_stepped(column, operator, *_convert_day(constant, column, node))
+            return _compare_steps(column, operator, *_convert_day(constant, column, node))
         case SqlType.NUMERIC | SqlType.DOUBLE:
             return _compare_simply(column, operator, _convert_decimal(constant, column, node))
         case SqlType.TIMESTAMP:
@@ -60,7 +60,7 @@ _EXAMPLES = {
 
 
 def is_real(column: Column) -> bool:
-    """Return True if the column is of PostgreSQL's 4-byte float type, to which untyped constants are rounded."""
+    """Return True if the column is of PostgreSQL's 4-byte type `real`, to which untyped constants are rounded."""
     return column.declared.strip().lower() in ("real", "float4")
 
 
@@ -93,7 +93,7 @@ def _compare_simply(column: Column, operator: str, value: Value) -> Truth:
     )
 
 
-def _compare_stepped(column: Column, operator: str, below: Value | None, above: Value | None) -> Truth:
+def _compare_steps(column: Column, operator: str, below: Value | None, above: Value | None) -> Truth:
     """Return a comparison on a type with steps.
 
     `below` is the last value that is at most the constant, and `above` the first that is at least the constant; None
@@ -174,7 +174,10 @@ def _convert_timestamp(constant: Constant, column: Column, node: exp.Expr) -> da
 
 
 def compare_boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
-    """Return the `Truth` of a boolean column compared with a boolean. Raise KH212, KH205."""
+    """Return the `Truth` of a boolean column compared with a boolean.
+
+    Raise KH212 for a constant of another type, KH205 for an unsupported operator.
+    """
     if isinstance(constant, Untyped):
         constant = read_truth(constant.text, node)
     if not isinstance(constant, bool):

@@ -14,7 +14,7 @@ from planner.predicates.cases import move_case_outside
 from planner.predicates.comparison import compare_rows, compare_sides, read_between, read_distinct
 from planner.predicates.computed.compare import read_computed_term
 from planner.predicates.infinite_times import find_written_base
-from planner.predicates.membership import read_membership, read_quantified, read_quantifier
+from planner.predicates.membership import read_membership, read_quantified_comparison, read_quantifier
 from planner.predicates.pattern import read_like, read_regular_expression
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.operand import read_operand, read_term
@@ -148,7 +148,7 @@ def _read_comparison(node: exp.Expr, operator: str, within: RowScope) -> Truth:
         asked = read_quantifier(right)
         if asked is not None:
             every, array = asked
-            return read_quantified(left, operator, array, within, is_for_all=every)
+            return read_quantified_comparison(left, operator, array, within, is_for_all=every)
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and operator in ("=", "<>"):
         equal = compare_rows(left, right, within)
         return equal if operator == "=" else equal.negate()

@@ -26,17 +26,22 @@ from planner.values.parameter_casts import read_parameter_cast
 
 
 def read_quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | None:
-    """Return True for ALL and False for ANY or SOME, and the array."""
+    """Read `ANY (array)` or `ALL (array)`. Return True for ALL, False for ANY or SOME, and the array.
+
+    Return None for anything else.
+    """
     if isinstance(node, exp.Any):
         return False, strip_parentheses(node.this)
     called = str(node.this).upper()
     return (called == "ALL", strip_parentheses(node.expressions[0])) if called in ("ALL", "SOME") else None
 
 
-def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, is_for_all: bool) -> Truth:
-    """Return the `Truth` of a comparison with one element of a constant array, or with every one.
+def read_quantified_comparison(
+    left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, is_for_all: bool
+) -> Truth:
+    """Return the `Truth` of `left operator ANY (array)`, or of ALL if it `is_for_all`, for a constant array.
 
-    Raise KH107, KH205, KH212.
+    Raise KH107 for a subquery, KH205 for other arrays, KH212 for constants of a wrong type.
     """
     found = _read_elements(array, within)
     if found is None:
@@ -138,7 +143,10 @@ def _read_array(value: Constant, node: exp.Expr, within: RowScope) -> list[Const
 
 
 def read_membership(node: exp.Expr, within: RowScope) -> Truth:
-    """Return the `Truth` of IN a list of constants or rows. Raise KH107 for a subquery, KH205, KH212."""
+    """Return the `Truth` of IN a list of constants or rows.
+
+    Raise KH107 for a subquery, KH205 for other members, KH212 for constants of a wrong type.
+    """
     if not node.expressions or node.args.get("query") is not None:
         raise refuse_subquery(node)
     value = strip_parentheses(node.this)

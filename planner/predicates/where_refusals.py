@@ -50,7 +50,7 @@ def refuse_expression(node: exp.Expr) -> KeyholeError:
 
 
 def refuse_function(node: exp.Expr) -> KeyholeError:
-    """Return KH205 for a function of a row, with its replacement if there is one."""
+    """Return KH205 for a function of a row. Its hint names a replacement if there is one."""
     return refuse_unlisted_expression(
         node, f"{write_short(node)} is not allowed in a row condition", hint=_suggest_instead(node)
     )
@@ -61,7 +61,7 @@ def refuse_several_tables(node: exp.Expr) -> KeyholeError:
     return refuse_unlisted_expression(
         node,
         f"{write_short(node)} is compared with a column of another private table",
-        detail="Numbers and times of several private tables are compared, and texts of one.",
+        detail="Numbers and times of different private tables can be compared, texts only within one table.",
         hint="Compare each table's columns with constants, or ask the owner for a view with both.",
     )
 

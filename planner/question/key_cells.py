@@ -20,14 +20,14 @@ class KeyCells:
     summed_keys: tuple[str, ...] = ()
     key: str | None = None
     taken: tuple[tuple[int, ...], ...] = ()
-    most: int = 0
+    most_places: int = 0
     default: Fraction | None = None
     statistic: Quantile | Deviation | None = None
     fails: bool = False
 
     def list_weights(self) -> tuple[int, ...]:
         """Return by value of `key`, as indices, how often each group counts that is read for it (0: not read)."""
-        return tuple(len(taken) and (self.most // len(taken) if self.most else 1) for taken in self.taken)
+        return tuple(len(taken) and (self.most_places // len(taken) if self.most_places else 1) for taken in self.taken)
 
     @property
     def lacking(self) -> frozenset[int]:

@@ -32,7 +32,7 @@ class Minimised:
     formula: Formula
     implicants: tuple[tuple[Cut, ...], ...]
     clauses: tuple[tuple[Cut, ...], ...]
-    exact: bool
+    is_minimal: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class Rollup:
     table: str
     name: str
     build: str
-    indexed: str | None
+    indexed_column: str | None
     sql: str
     relations: tuple[ReadRelation, ...] = ()
-    pinned: tuple[PinnedRelation, ...] = ()
+    pinned_relations: tuple[PinnedRelation, ...] = ()
     steps: "tuple[KeptStep, ...]" = ()
     body: str = ""
 
@@ -111,8 +111,8 @@ class KeptStep:
 
     name: str
     defined: str
-    reads: frozenset[str]
-    rows: Rollup | None
+    read_steps: frozenset[str]
+    kept_rows: Rollup | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Rewritten:
     sql: str
     rollup: Rollup | None = None
     relations: tuple[ReadRelation, ...] = ()
-    pinned: tuple[PinnedRelation, ...] = ()
+    pinned_relations: tuple[PinnedRelation, ...] = ()
     blocks: tuple[KeyBlock, ...] = ()
     steps: tuple[KeptStep, ...] = ()
     body: str = ""
@@ -169,7 +169,7 @@ def _write_from_kept(steps: Sequence[KeptStep], body: str, kept: Mapping[str, st
         if step.name in kept:
             defined.append(f"{step.name} AS NOT MATERIALIZED (SELECT * FROM {kept[step.name]})")
         else:
-            needed |= step.reads
+            needed |= step.read_steps
             defined.append(step.defined)
     return "WITH\n" + ",\n".join(reversed(defined)) + body
 

@@ -28,7 +28,7 @@ _HINT = "SET keyhole.public_knowledge = '240 far by 90, 28 near by 75';"
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Numbers of failing groups, and the least amounts by which they fail, in the analyst's unit."""
+    """Public knowledge for MiM: at least how many groups fail, and by how much, in the analyst's unit."""
 
     far_groups: int
     far_by: Decimal
@@ -38,19 +38,23 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class PublicKnowledge:
-    """Shortfalls by aggregate: `named` by its text, its function or its column; `default` for all others."""
+    """The shortfalls by aggregate.
 
-    default: Shortfall | None
-    named: tuple[tuple[str, Shortfall], ...]
+    The keys of `named_shortfalls` are texts, functions or columns of aggregates. `default_shortfall` is for all
+    others.
+    """
+
+    default_shortfall: Shortfall | None
+    named_shortfalls: tuple[tuple[str, Shortfall], ...]
 
     def find_shortfall(self, names: tuple[str, ...]) -> Shortfall | None:
         """Return the public shortfall of an aggregate that has these names, the most specific name first."""
-        named = dict(self.named)
-        return next((named[name] for name in map(squeeze_name, names) if name in named), self.default)
+        named = dict(self.named_shortfalls)
+        return next((named[name] for name in map(squeeze_name, names) if name in named), self.default_shortfall)
 
 
 def parse_public_knowledge(text: str) -> PublicKnowledge:
-    """Parse the public knowledge in `text`. A blank text has none. Raise KH402."""
+    """Parse the public knowledge in `text`. A blank text has none. Raise KH402 for a text in any other form."""
     default: Shortfall | None = None
     named: dict[str, Shortfall] = {}
     for part in split_outside_parentheses(text, by=";") if text.strip() else ():
@@ -59,18 +63,18 @@ def parse_public_knowledge(text: str) -> PublicKnowledge:
             raise _refuse(f"{part[:60]!r} is not NUMBER far by AMOUNT, NUMBER near by AMOUNT")
         name, shortfall = squeeze_name(match["name"] or ""), _read_shortfall(match)
         if name in named or (not name and default is not None):
-            raise _refuse(f"{match['name'] or 'every aggregate'} is told of twice")
+            raise _refuse(f"{match['name'] or 'every aggregate'} is given twice")
         if name:
             named[name] = shortfall
         else:
             default = shortfall
-    return PublicKnowledge(default=default, named=tuple(named.items()))
+    return PublicKnowledge(default_shortfall=default, named_shortfalls=tuple(named.items()))
 
 
 def find_knowledge(question: Question) -> tuple[Knowledge | None, ...]:
     """Return the knowledge about each functional from the question's settings, in integer steps.
 
-    A name that no aggregate of the question has is ignored. Raises KH402.
+    A name that no aggregate of the question has is ignored. Raises KH402 for a setting in any other form.
     """
     known = parse_public_knowledge(question.accuracy.public_knowledge)
     told = tuple(

@@ -81,7 +81,7 @@ class CellRead:
     summed: "Functional"
     cells: KeyCells
     factor: int
-    otherwise: int | None = None
+    empty_value: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Atom:
     lower: Decimal
     upper: Decimal
     literals: tuple[tuple[int, bool], ...]
-    counted: str = ""
+    counted_unit: str = ""
     guard: str = ""
 
 
@@ -206,9 +206,9 @@ class UnitTotal:
     """
 
     name: str
-    written: str
+    written_as: str
     functional: Functional
-    present: Functional | None
+    presence_count: Functional | None
     low: int
     high: int
     parts: int = 0
@@ -307,9 +307,9 @@ class MeanScore:
     total: Functional
     count: Functional
     rows: int
-    times: int
+    multiplier: int
     worst_value: Decimal
-    reach: int
+    largest_distance: int
     step: Decimal
 
 
@@ -331,11 +331,11 @@ class Ranked:
 
     functional: Functional
     descending: bool
-    limit: int | None
+    most_returned: int | None
     tolerance: int
-    signed: bool
-    slack: Decimal
-    scale: Decimal | None = None
+    has_both_signs: bool
+    tolerance_value: Decimal
+    percent_base: Decimal | None = None
     is_priced: bool = False
     partition: tuple[str, ...] = ()
     offset: int = 0
@@ -344,11 +344,11 @@ class Ranked:
     mean: MeanScore | None = None
 
     @property
-    def computed(self) -> tuple[Functional, ...]:
+    def computed_functionals(self) -> tuple[Functional, ...]:
         """The functionals that are computed: the ranked value, or the two sums of a mean's score."""
         return (self.functional,) if self.mean is None else (self.mean.total, self.mean.count)
 
-    def replace_computed(self, functionals: tuple[Functional, ...]) -> "Ranked":
+    def replace_computed_functionals(self, functionals: tuple[Functional, ...]) -> "Ranked":
         """Return the ranking with other functionals in the place of `computed`."""
         if self.mean is None:
             (only,) = functionals
@@ -403,23 +403,23 @@ class Question:
         return (self.formula, *self.predicates)
 
     @property
-    def computed(self) -> tuple[Functional, ...]:
+    def computed_functionals(self) -> tuple[Functional, ...]:
         """Every functional that is computed: those of its formulas, or the sums from which these are computed.
 
         The functionals of its ranking come last.
         """
         if self.common:
             return self.common
-        return self.functionals if self.ranked is None else (*self.functionals, *self.ranked.computed)
+        return self.functionals if self.ranked is None else (*self.functionals, *self.ranked.computed_functionals)
 
-    def replace_computed(self, functionals: tuple[Functional, ...]) -> "Question":
+    def replace_computed_functionals(self, functionals: tuple[Functional, ...]) -> "Question":
         """Return the question with other functionals in the place of `computed`, in the same order."""
         if self.common:
             return replace(self, common=functionals)
         if self.ranked is None:
             return replace(self, functionals=functionals)
         own = len(self.functionals)
-        return replace(self, functionals=functionals[:own], ranked=self.ranked.replace_computed(functionals[own:]))
+        return replace(self, functionals=functionals[:own], ranked=self.ranked.replace_computed_functionals(functionals[own:]))
 
 
 def write_aggregate(functional: Functional) -> str:

@@ -58,7 +58,9 @@ def price_differences(
     accuracy: Accuracy,
     per_query: float,
 ) -> tuple[tuple[Having, ...], tuple[tuple[str, Decimal], ...]]:
-    """Set a tolerance for each difference such as `sum(a) > sum(b)` without one. Return the formulas, and the amounts.
+    """Set a tolerance by price for each difference such as `sum(a) > sum(b)` that has none.
+
+    Return the formulas with them, and the tolerances.
 
     Parameters:
         per_query: the cost that one question may have.
@@ -75,7 +77,7 @@ def price_differences(
                 made, size = make_functional(leaf, table=table, min_rows=accuracy.min_rows, where=where)
         except KeyholeError:  # it is refused with the rest of its formula
             continue
-        if made.cell_reads or _moves_both_ways(made, table, where):
+        if made.cell_reads or _can_change_sign(made, table, where):
             meaning, part = _identify(leaf), _compute_part(leaf, said)
             found[meaning], parts[meaning] = (made, size), min(part, parts.get(meaning, part))
             directions[meaning] = directions.get(meaning, frozenset()) | _DIRECTIONS[leaf.operator]
@@ -103,7 +105,7 @@ def price_differences(
         if amount is None or (leaf.threshold and amount <= _compute_part(leaf, said)):
             return leaf
         if amount:
-            priced[leaf.left] = convert_to_decimal(amount)
+            priced[leaf.left_text] = convert_to_decimal(amount)
         return replace(leaf, fixed_tolerance=amount)
 
     return tuple(formula.map_comparisons(settle) for formula in formulas), tuple(priced.items())
@@ -141,7 +143,7 @@ def _find_amounts(
 
 
 def _identify(leaf: Comparison) -> object:
-    return leaf.cell_sums or identify_sum(leaf.parts)
+    return leaf.cell_sums or identify_sum(leaf.summands)
 
 
 def _find_differences(formulas: Sequence[Having], said: Tolerances) -> Iterator[Comparison]:
@@ -163,7 +165,7 @@ def _is_difference(leaf: Comparison, said: Tolerances) -> bool:
     Return False for `<>`, which every group would pass with any amount.
     """
     amount = said.find_amount(leaf.names)
-    unsaid = amount is not None and amount is said.default and amount.is_percent
+    unsaid = amount is not None and amount is said.default_tolerance and amount.is_percent
     plain = (
         leaf.slack is Slack.THRESHOLD
         and leaf.per_row is None
@@ -172,11 +174,17 @@ def _is_difference(leaf: Comparison, said: Tolerances) -> bool:
     )
     whole = not leaf.ratio_base and leaf.other_mean is None and not leaf.divides_by_units
     whole = whole and leaf.measure in (Measure.TOTAL, Measure.UNIT_SUM)
-    from_groups = len({one.times > 0 for one in leaf.cell_sums}) > 1 and amount is not None and amount.number > 0
-    return unsaid and plain and whole and (from_groups or leaf.at == leaf.threshold == 0) and leaf.operator != "<>"
+    from_groups = len({one.factor > 0 for one in leaf.cell_sums}) > 1 and amount is not None and amount.number > 0
+    return (
+        unsaid
+        and plain
+        and whole
+        and (from_groups or leaf.right_value == leaf.threshold == 0)
+        and leaf.operator != "<>"
+    )
 
 
-def _moves_both_ways(made: Functional, table: Table, where: Condition) -> bool:
+def _can_change_sign(made: Functional, table: Table, where: Condition) -> bool:
     """Return True if rows may raise the sum above 0 and lower it below.
 
     Otherwise bounds decide, or groups without rows lie at the end of its range.
@@ -235,12 +243,12 @@ def describe_priced_differences(
         numbers = {
             leaf.threshold
             for leaf in listed
-            if isinstance(leaf, Comparison) and leaf.left == name and _compute_part(leaf, said) < amount
+            if isinstance(leaf, Comparison) and leaf.left_text == name and _compute_part(leaf, said) < amount
         }
         spelled = " and ".join(f"{convert_to_decimal(one):f}" for one in sorted(numbers))
         reason = "that says nothing of the size of its sides" if any(numbers) else "0 has no percentage"
         yield (
-            f"{name} may err where it is within {amount:f} of {spelled}, which a fixed price of a quarter of "
-            f"epsilon_per_query{shared} allows, since {reason}; SET keyhole.tolerance = '{half}'; halves it for more "
-            "epsilon"
+            f"{name} may err where it is within {amount:f} of {spelled}, since {reason}, and a fixed price of a "
+            f"quarter of epsilon_per_query{shared} allows this; SET keyhole.tolerance = '{half}'; halves it for "
+            "more epsilon"
         )

@@ -47,38 +47,38 @@ class _Base:
     """A base of one comparison: the literal, the least value that passes it relaxed, and the tolerance that follows."""
 
     literal: Comparison
-    reached: Fraction
+    least_value: Fraction
     tolerance: Fraction
 
 
 def set_bases(formulas: Sequence[Having], accuracy: Accuracy) -> tuple[tuple[Having, ...], tuple[str, ...]]:
-    """Return the formulas with a tolerance for each comparison beside a base, and a sentence about each.
+    """Return the formulas with a tolerance for each comparison that has a base, and a sentence about each tolerance.
 
-    With `keyhole.min_base` a base is added beside the comparisons that have none as large.
+    With `keyhole.min_base`, that base is added to each comparison whose own base is smaller or missing.
     """
     if not _may_have_bases(formulas):
         return tuple(formulas), ()
     setter = _BaseSetter(accuracy, parse_tolerances(accuracy.tolerance))
     made = tuple(map(setter.set_in_formula, formulas))
-    return made, tuple(setter.said)
+    return made, tuple(setter.messages)
 
 
 def propose_base(formulas: Sequence[Having], priced: Mapping[str, Decimal], accuracy: Accuracy) -> tuple[str, ...]:
-    """Return a sentence about the base at which a percentage is as large as a tolerance with a fixed price.
+    """Return a sentence about the base at which the percentage tolerance would equal the tolerance of a fixed price.
 
     Return none if several bases are needed, or if one is set.
 
     Parameters:
         priced: the tolerances with a fixed price, by the left side of their comparison.
     """
-    amount = parse_tolerances(accuracy.tolerance).default
+    amount = parse_tolerances(accuracy.tolerance).default_tolerance
     if not priced or accuracy.min_base is not None or amount is None or not amount.is_percent or not amount.number:
         return ()
     if not _may_have_bases(formulas):
         return ()
     setter, found = _BaseSetter(accuracy, parse_tolerances(accuracy.tolerance)), dict[str, Fraction]()
     for leaf in (leaf for formula in formulas for leaf in formula.list_comparisons()):
-        if not isinstance(leaf, Comparison) or not _is_growth(leaf) or leaf.left not in priced:
+        if not isinstance(leaf, Comparison) or not _is_growth(leaf) or leaf.left_text not in priced:
             continue
         base = setter.make_base(leaf, Fraction(1))
         if base is None or base.fixed_tolerance is None or base.fixed_tolerance >= 1:
@@ -86,7 +86,7 @@ def propose_base(formulas: Sequence[Having], priced: Mapping[str, Decimal], accu
         times = _divide(setter.weigh(leaf), setter.weigh(base))
         assert times is not None
         share = Fraction(amount.number) / 100 * abs(times) * (1 - base.fixed_tolerance)
-        found[base.left] = max(Fraction(priced[leaf.left]) / share, found.get(base.left, Fraction(0)))
+        found[base.left_text] = max(Fraction(priced[leaf.left_text]) / share, found.get(base.left_text, Fraction(0)))
     if len(found) != 1:
         return ()
     (side, least), *_ = found.items()
@@ -111,7 +111,7 @@ class _BaseSetter:
 
     accuracy: Accuracy
     tolerances: Tolerances
-    said: dict[str, None] = field(default_factory=dict)
+    messages: dict[str, None] = field(default_factory=dict)
     _numbers: dict[object, int] = field(default_factory=dict)
     _weighed: dict[int, tuple[Comparison, _Weights]] = field(default_factory=dict)
 
@@ -129,8 +129,8 @@ class _BaseSetter:
             if base is None:
                 return leaf
             if base.tolerance:
-                self.said[self._describe(leaf, base)] = None
-            return replace(leaf, fixed_tolerance=base.tolerance, base=base.literal.text)
+                self.messages[self._describe(leaf, base)] = None
+            return replace(leaf, fixed_tolerance=base.tolerance, base_text=base.literal.text)
 
         return formula.map_comparisons(settle)
 
@@ -140,9 +140,9 @@ class _BaseSetter:
         if known is None:
             factors: dict[int, Fraction] = {}
             for one in leaf.cell_sums:
-                meaning = one.cells, one.measure, identify_sum(one.parts)
+                meaning = one.cells, one.measure, identify_sum(one.summands)
                 number = self._numbers.setdefault(meaning, len(self._numbers))
-                factors[number] = factors.get(number, Fraction(0)) + one.times
+                factors[number] = factors.get(number, Fraction(0)) + one.factor
             weights = frozenset((number, factor) for number, factor in factors.items() if factor)
             known = self._weighed[id(leaf)] = leaf, weights  # with the comparison, since another may get its id
         return known[1]
@@ -154,24 +154,24 @@ class _BaseSetter:
             side = side[1:]  # a neighbour against another: the first is on the left
         # beside a mean of groups, their deviation is part of a limit whose size the mean says
         side = tuple(one for one in side if not isinstance(one.cells.statistic, Deviation)) or side
-        if len({one.times > 0 for one in side}) != 1:
+        if len({one.factor > 0 for one in side}) != 1:
             return None
-        whole = sum(one.times for one in side)  # the mean of several
-        scaled = tuple(replace(one, times=one.times / whole) for one in side)
-        left = " + ".join(one.text if one.times == 1 else f"{_write(one.times)} * {one.text}" for one in scaled)
+        whole = sum(one.factor for one in side)  # the mean of several
+        scaled = tuple(replace(one, factor=one.factor / whole) for one in side)
+        left = " + ".join(one.text if one.factor == 1 else f"{_write(one.factor)} * {one.text}" for one in scaled)
         called = "count" if all(one.measure is Measure.ROWS for one in side) else "sum"
         return Comparison(
             text=f"{left} >= {_write(least)}",
-            left=left,
+            left_text=left,
             names=(left, called),
             measure=Measure.TOTAL,
-            parts=(),
+            summands=(),
             operator=">=",
-            at=least,
+            right_value=least,
             threshold=least,
             origin=Fraction(0),
             per_row=None,
-            values=(),
+            required_values=(),
             slack=Slack.THRESHOLD,
             position=leaf.position,
             fixed_tolerance=least * find_slack_share(self.tolerances, of=called),
@@ -187,16 +187,16 @@ class _BaseSetter:
             case Comparison() if _is_growth(formula):
                 base = self.make_base(formula, least)
                 if base is None:
-                    self.said[
-                        f"keyhole.min_base says nothing of {formula.left}, which adds some of the other groups and "
-                        "subtracts others; AND beside it may say how large one of them is"
+                    self.messages[
+                        f"keyhole.min_base does not apply to {formula.left_text}, which adds some of the other "
+                        "groups and subtracts others; write AND with the least size of one of them"
                     ] = None
                     return formula
-                if any(self.weigh(one) == self.weigh(base) and one.at >= least for one in beside):
+                if any(self.weigh(one) == self.weigh(base) and one.right_value >= least for one in beside):
                     return formula
-                self.said[
-                    f"compares only where {base.left} is at least {_write(least)}, as keyhole.min_base says; other "
-                    "groups count as false"
+                self.messages[
+                    f"compares only where {base.left_text} is at least {_write(least)}, as keyhole.min_base says; "
+                    "other groups count as false"
                 ] = None
                 return Conjunction((formula, base))
             case _:
@@ -212,7 +212,9 @@ class _BaseSetter:
             case Disjunction(children):
                 kept = tuple(self._drop_implied(child, beside) for child in children)
                 return HOLDS if HOLDS in kept else Disjunction(tuple(child for child in kept if child != FAILS))
-            case Comparison() if formula.cell_sums and formula.at == 0 and formula.operator in (*_UPWARD, *_DOWNWARD):
+            case Comparison() if (
+                formula.cell_sums and formula.right_value == 0 and formula.operator in (*_UPWARD, *_DOWNWARD)
+            ):
                 multiples = (self._find_multiple(formula, base) for base in beside)
                 times = next((one for one in multiples if one is not None), None)
                 if times is None:
@@ -240,9 +242,9 @@ class _BaseSetter:
                 times = _divide(weights, by) if len(by) < len(weights) else None
                 if times is None:
                     continue
-                if (by, base.at, is_implied) not in relaxed:
-                    relaxed[by, base.at, is_implied] = self._relax(base, literals, is_implied=is_implied)
-                least = relaxed[by, base.at, is_implied]
+                if (by, base.right_value, is_implied) not in relaxed:
+                    relaxed[by, base.right_value, is_implied] = self._relax(base, literals, is_implied=is_implied)
+                least = relaxed[by, base.right_value, is_implied]
                 if least:
                     here.append(_Base(base, least, share * abs(times) * least))
             best = max(here, key=lambda one: one.tolerance, default=None)
@@ -267,7 +269,9 @@ class _BaseSetter:
         if not (rises or is_implied):
             return Fraction(0)
         reached = [
-            (abs(one.at) - self._find_slack(one)) / abs(times) for one, times, _ in same if one.at / times >= base.at
+            (abs(one.right_value) - self._find_slack(one)) / abs(times)
+            for one, times, _ in same
+            if one.right_value / times >= base.right_value
         ]
         return max(Fraction(0), min(reached))
 
@@ -291,19 +295,22 @@ class _BaseSetter:
         """Return how sharp a comparison is: its tolerance in its own unit, and in points of its base."""
         numbers = {number for number, _ in self.weigh(base.literal)}
         beside = [abs(factor) for number, factor in self.weigh(leaf) if number not in numbers]
-        points = 100 * base.tolerance / base.reached / (beside[0] if len(beside) == 1 else 1)
+        points = 100 * base.tolerance / base.least_value / (beside[0] if len(beside) == 1 else 1)
         sharp = f"{_write(points)} point{'' if points == 1 else 's'}"
-        least = f"{_write(base.reached)}, {_write(base.literal.at)} less its tolerance"
+        least = f"{_write(base.least_value)}, {_write(base.literal.right_value)} less its tolerance"
         return (
-            f"{leaf.left} may err where it is within {_write(base.tolerance)} of 0: by up to {sharp} where "
-            f"{base.literal.left} is {least}, and by fewer above"
+            f"{leaf.left_text} may err where it is within {_write(base.tolerance)} of 0: by up to {sharp} where "
+            f"{base.literal.left_text} is {least}, and by fewer above"
         )
 
 
 def _is_growth(leaf: Comparison) -> bool:
     """Return True for a comparison of two sides, with other groups on one of them, and no number."""
     return (
-        len(leaf.cell_sums) > 1 and leaf.at == leaf.threshold == 0 and leaf.operator != "<>" and not leaf.key_thresholds
+        len(leaf.cell_sums) > 1
+        and leaf.right_value == leaf.threshold == 0
+        and leaf.operator != "<>"
+        and not leaf.key_thresholds
     )
 
 
@@ -320,7 +327,7 @@ def _list_bases(children: Sequence[Having]) -> Iterator[Comparison]:
     for child in children:
         if isinstance(child, Conjunction):
             yield from _list_bases(child.children)
-        elif isinstance(child, Comparison) and child.cell_sums and child.operator in _UPWARD and child.at > 0:
+        elif isinstance(child, Comparison) and child.cell_sums and child.operator in _UPWARD and child.right_value > 0:
             yield child
 
 

@@ -31,7 +31,7 @@ from planner.catalog.catalog import Table
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import LARGEST, find_grid, make_functional
-from planner.functionals.group_sizes import covers, find_demanded_units, find_group_sizes, identify_mean
+from planner.functionals.group_sizes import is_divisor_at_least, find_demanded_units, find_group_sizes, identify_mean
 from planner.functionals.guard_remedy import find_next_round
 from planner.functionals.per_key_offsets import LIMIT
 from planner.functionals.row_range import find_row_range
@@ -74,7 +74,7 @@ def score_mean(
         )
     assert mean.divisor_rows is not None
     assert mean.per_row is not None
-    if not all(covers(part, mean.divisor_rows, table, where) for part in mean.parts):
+    if not all(is_divisor_at_least(part, mean.divisor_rows, table, where) for part in mean.summands):
         raise KeyholeError(
             "KH204",
             f"groups cannot be ranked by {mean.left}, which is no mean of the rows that it divides by",
@@ -86,7 +86,7 @@ def score_mean(
         raise _refuse_one_value(mean)
     worst = least if highest_first else most
     total, step = make_functional(_subtract(mean, worst), table=table, min_rows=1, where=where)
-    counted = replace(mean, parts=(mean.divisor_rows,), per_row=None, left=f"values of {mean.left}")
+    counted = replace(mean, summands=(mean.divisor_rows,), per_row=None, left=f"values of {mean.left}")
     count, _ = make_functional(counted, table=table, min_rows=1, where=where)
     size = step / mean.per_row
     reach = ceil((most - least) / size)
@@ -111,7 +111,7 @@ def _score_by_units(
     """
     assert mean.divisor_rows is not None
     base = mean.divisor_rows
-    counted = replace(mean, parts=(base,), measure=Measure.UNITS, left=f"units of {mean.left}")
+    counted = replace(mean, summands=(base,), measure=Measure.UNITS, left=f"units of {mean.left}")
     count, _ = make_functional(counted, table=table, min_rows=1, where=where)
     made, step = make_functional(mean, table=table, min_rows=1, where=where)
     low, high = made.unit_range or (0, made.sensitivity)
@@ -121,9 +121,9 @@ def _score_by_units(
     worst = least if highest_first else most
     of_units = mean.measure in (Measure.UNITS, Measure.UNIT_SUM)
     if of_units and worst:
-        less = replace(mean, measure=Measure.UNIT_SUM, parts=(*mean.parts, base.multiply(-worst)))
+        less = replace(mean, measure=Measure.UNIT_SUM, summands=(*mean.summands, base.multiply(-worst)))
     else:
-        shared = {write_canonical(part.condition) for part in mean.parts} == {write_canonical(base.condition)}
+        shared = {write_canonical(part.condition) for part in mean.summands} == {write_canonical(base.condition)}
         less = replace(mean, unit_deduction=worst, deduction_condition=None if shared or not worst else base.condition)
     total, size = make_functional(less, table=table, min_rows=1, where=where)
     reach = ceil((most - least) / size)
@@ -262,7 +262,7 @@ def _subtract(mean: Comparison, origin: Fraction) -> Comparison:
     assert mean.divisor_rows is not None
     assert mean.per_row is not None
     off = () if origin == 0 else (replace(mean.divisor_rows, coefficient=-origin * mean.per_row),)
-    return replace(mean, parts=(*mean.parts, *off), origin=origin)
+    return replace(mean, summands=(*mean.summands, *off), origin=origin)
 
 
 def _clip_to_count(total: Functional, count: Functional, reach: int) -> Functional:

@@ -73,7 +73,7 @@ def make_ranking(
         size = Fraction(made.unit_size)
     said = parse_tolerances(accuracy.tolerance)
     amount = said.find_amount(comparison.names)
-    priced = amount is None or (amount.is_percent and amount is said.default)
+    priced = amount is None or (amount.is_percent and amount is said.default_tolerance)
     in_percent = amount is not None and amount.is_percent and scale is not None
     unsaid = amount is None or (priced and not scale)
     exact = (
@@ -84,7 +84,7 @@ def make_ranking(
         descending=greatest_first,
         limit=limit,
         tolerance=floor(exact),
-        signed=score is not None or _moves_both_ways(made, table, comparison.position),
+        has_both_signs=score is not None or _moves_both_ways(made, table, comparison.position),
         slack=convert_to_decimal(floor(exact) * size),
         scale=scale if in_percent else None,
         is_priced=priced,
@@ -174,7 +174,7 @@ def _list_settings(comparison: Comparison, made: Functional, size: Fraction, acc
     """Yield the settings to use instead: an amount, or a part of the declared bounds' range."""
     wanted = find_next_round(max(1, floor(_SUGGESTED * made.sensitivity * size)))
     for amount in (str(wanted), f"10{BOUNDS_SUFFIX}"):
-        text = set_amount(accuracy.tolerance, comparison.left, amount)
+        text = set_amount(accuracy.tolerance, comparison.left_text, amount)
         yield f"SET keyhole.tolerance = '{quote_literal(text)}';"
 
 

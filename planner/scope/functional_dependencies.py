@@ -13,7 +13,7 @@ _MOST_ROWS = 10_000  # of a public table whose combinations are read with the qu
 
 
 def is_determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
-    """Return True if each group has one value of the column, NULL included, because a key looks it up."""
+    """Return True if each group has one value of the column, NULL included, since a key determines it by a lookup."""
     if column.name in keys:
         return True
     base = _find_grouped_lookup(column, scope)
@@ -41,9 +41,9 @@ def _find_grouped_lookup(column: Column, scope: Scope) -> Column | None:
 
 
 def find_determining_keys(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
-    """Return keys that look up several columns, if different values always give different combinations of the columns.
+    """Return the keys that look up several columns, if different key values always give different combinations of them.
 
-    Grouping by these columns is grouping by that key, because no row has another combination.
+    Grouping by these columns is then grouping by that key, because no row has another combination.
     """
     by_base: dict[str, list[Lookup]] = {}
     for column in columns:
@@ -61,7 +61,7 @@ def _has_distinct_combinations(base: Column, lookups: Collection[Lookup]) -> boo
 
 
 def find_incomplete_keys(columns: Collection[Column], scope: Scope) -> tuple[tuple[Column, tuple[Column, ...]], ...]:
-    """Return the keys that look up several columns some of whose combinations never occur, each with the columns."""
+    """Return the keys that look up several columns whose combinations do not all occur, each key with these columns."""
     by_base: dict[str, list[Column]] = {}
     for column in columns:
         if (found := find_groups(column, scope)) is not None:
@@ -71,9 +71,10 @@ def find_incomplete_keys(columns: Collection[Column], scope: Scope) -> tuple[tup
 
 
 def find_groups(column: Column, scope: Scope) -> tuple[str, Mapping[Value, object]] | None:
-    """Return the column that looks up a key, and a map from its values to the key's groups.
+    """Return the column by which a key is looked up, and a map from that column's values to the key's groups.
 
-    Return None for a key that is not looked up, or in a long table, or whose groups take longer to compute.
+    Return None for a key that is not looked up, or that is looked up in a long table, or whose groups take longer to
+    compute.
     """
     derivation = column.derivation
     if isinstance(derivation, Lookup) and not derivation.has_classes:
@@ -116,9 +117,9 @@ def _misses_combinations(base: Column, columns: Collection[Column], scope: Scope
 
 
 def combine_groups(base: Column, columns: Collection[Column], scope: Scope) -> Mapping[Value, tuple[object, ...]]:
-    """Return the groups of several keys for each value of the column that looks them up.
+    """Return the combined groups of several keys, for each value of the column by which all of them are looked up.
 
-    Values outside of all groups of one of them are left out.
+    Values that are in no group of one of the keys are left out.
     """
     groups = [found[1] for column in columns if (found := find_groups(column, scope)) is not None]
     return {
@@ -127,7 +128,7 @@ def combine_groups(base: Column, columns: Collection[Column], scope: Scope) -> M
 
 
 def write_existing(keys: Collection[Column], scope: Scope) -> str:
-    """Return SQL that is true for answered groups whose values occur together in a row of a public table.
+    """Return SQL that is true for those answered groups whose values occur together in a row of a public table.
 
     It is empty if all combinations occur.
     """
@@ -140,11 +141,11 @@ def write_existing(keys: Collection[Column], scope: Scope) -> str:
             ours = ", ".join(f"answered.{quote_identifier(named)}" for named, _, _ in own)
             theirs = ", ".join(quote_identifier(public) for _, _, public in own)
             parts.append(f"({ours}) IN (SELECT {theirs} FROM public.{quote_identifier(own[0][1].name)})")
-    parts.extend(_list_determined(keys, scope))
+    parts.extend(_write_determined_keys(keys, scope))
     return " AND ".join(parts)
 
 
-def _list_determined(keys: Collection[Column], scope: Scope) -> Iterator[str]:
+def _write_determined_keys(keys: Collection[Column], scope: Scope) -> Iterator[str]:
     """Yield SQL conditions: each looked-up key that another key determines is in one row with it."""
     names = [key.name for key in keys]
     for key in keys:

@@ -22,7 +22,7 @@ from planner.parser.spans import SearchedNode, find_spans
 from planner.parser.tree import find_start, read_name, strip_parentheses
 from planner.scope.group_by import list_grouped_items
 from planner.scope.name_resolution import Scope, find_column
-from planner.scope.truth_keys import spell_alike
+from planner.scope.truth_keys import spell_canonically
 
 _IN_AGGREGATE = (exp.AggFunc, exp.Filter, exp.WithinGroup)
 _TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
@@ -62,8 +62,8 @@ def write_out_groupings(
 ) -> tuple[Edit, ...]:
     """Return edits that replace the SELECT up to its HAVING by one SELECT for each of its groupings.
 
-    Items of ORDER BY become positions. Return none if it has one grouping, or is not understood. Raise what GROUP BY
-    raises.
+    Items of ORDER BY become positions. Return none if the SELECT has one grouping, or is not understood. Raise the
+    refusals of GROUP BY.
     """
     listed = list_grouped_items(select, scope)
     having, group = place.find_mark("having"), place.find_mark("group")
@@ -177,7 +177,7 @@ class _Reader:
 
     def _identify(self, node: exp.Expr) -> str:
         column = find_column(node, self._scope)
-        return spell_alike(
+        return spell_canonically(
             strip_parentheses(node) if column is None else self._scope.make_reference(column), self._scope
         )
 

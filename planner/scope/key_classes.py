@@ -46,7 +46,10 @@ _DETERMINED_BY_DAYS = frozenset((*EXTRACTED_FROM_DATE, "decade", "century", "mil
 
 @dataclass(frozen=True, slots=True)
 class KeyExpression:
-    """An expression of key columns: its text over these, which is its identity, and the columns by their text there."""
+    """An expression of key columns. `text` is its SQL over these columns, and its identity.
+
+    `columns` maps each column's text in this SQL to the column.
+    """
 
     text: str
     columns: tuple[tuple[str, Column], ...]
@@ -56,7 +59,7 @@ class KeyExpression:
 def read_key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
     """Return the expression over key columns alone.
 
-    Return None if it reads other columns or none. Raise KH201, KH202.
+    Return None if it reads other columns or none. Raise KH201 for an unknown name, KH202 for an ambiguous key.
     """
     found: dict[str, Column] = {}
 
@@ -110,7 +113,7 @@ def write_identity(node: exp.Expr, scope: Scope) -> str:
 
 
 def list_read_keys(node: exp.Expr, scope: Scope, keys: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the keys that a column or an expression of keys reads, whole or in part."""
+    """Return the keys that a column or an expression reads, in whole or in part."""
     plain = find_plain_column(node, scope)
     expression = read_key_expression(node, scope) if plain is None else None
     read = {plain.name} if plain else {column.name for _, column in expression.columns} if expression else set()
@@ -128,7 +131,10 @@ def _list_bases(key: Column) -> tuple[str, ...]:
 
 
 def find_value_groups(column: Column, scope: Scope) -> Column | None:
-    """Return the groups that the question's expressions make of a column's values. Return None if they make none."""
+    """Return the column of groups into which the question's expressions divide a column's values.
+
+    Return None if there is no such column.
+    """
     made = ((one, one.derivation) for one in scope.table.columns)
     return next((one for one, parts in made if isinstance(parts, ValueGroups) and parts.column == column.name), None)
 
@@ -162,7 +168,7 @@ def _is_of_timestamp(node: exp.Expr, scope: Scope) -> bool:
 
 
 def find_stand_in(node: exp.Column, scope: Scope) -> Column | None:
-    """Return the key that determines the part of a time read at this place, such as its month inside a quarter."""
+    """Return the key that determines a part of a time in this place, such as the month inside a quarter."""
     if isinstance(node.this, exp.Star):
         return None
     around = node.parent
@@ -183,9 +189,9 @@ def find_stand_in(node: exp.Column, scope: Scope) -> Column | None:
 
 
 def find_cycle_key(node: exp.Column, scope: Scope) -> tuple[str, Column, Column] | None:
-    """Return, for a column inside to_char, the one part of the time on which the text depends.
+    """Return the one part of a time on which the text of to_char depends, for a column inside to_char.
 
-    After it come the key that determines the part, and the column that the SQL reads.
+    Also return the key that determines the part, and the column that the SQL reads.
     """
     around = node.parent
     while isinstance(around, exp.Paren) or (
@@ -202,7 +208,7 @@ def find_cycle_key(node: exp.Column, scope: Scope) -> tuple[str, Column, Column]
 
 
 def find_key_part(key: Column, column: Column) -> str:
-    """Return the unit to which a key truncates a column; empty if it does not."""
+    """Return the unit to which a key truncates a column. Return an empty text if the key does not truncate it."""
     derived = key.derivation
     if not isinstance(derived, Derivation) or derived.column != column.name:
         return ""
@@ -222,7 +228,7 @@ def _find_asked_part(node: exp.Expr | None) -> str:
 
 
 def find_plain_column(item: exp.Expr, scope: Scope) -> Column | None:
-    """Return the column that an item of GROUP BY is, unless the question groups by parts of its values."""
+    """Return the column that an item of GROUP BY names, unless the question groups by parts of that column's values."""
     column = find_column(item, scope)
     return (
         None if column is None or (column.domain is None and find_value_groups(column, scope) is not None) else column
@@ -230,7 +236,7 @@ def find_plain_column(item: exp.Expr, scope: Scope) -> Column | None:
 
 
 def group_by_key_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[Column, ...]]:
-    """Return the columns to group by instead, for the index of each item that is an expression of keys.
+    """Return the columns that replace each item of GROUP BY that is an expression of keys, by the item's index.
 
     Raise KH202 for expressions whose values are not computed here.
     """
@@ -346,7 +352,9 @@ def _group_one_key(expressions: tuple[KeyExpression, ...], base: Column, item: e
     if isinstance(base.derivation, ValueGroups):
         parts = sum(1 for expression in expressions for _ in expression.tree.walk())
         if parts * len(domain) > MOST_WORK:
-            raise _refuse(item, f"Its {parts:,} parts would have to be computed for {len(domain):,} values.")
+            raise _refuse(
+                item, f"It has {parts:,} operations, and each would have to be computed for {len(domain):,} values."
+            )
     try:
         pairs = _list_pairs(expressions, expressions[0].columns[0][0], base)
     except NotExact as part:
@@ -366,10 +374,10 @@ def _group_one_key(expressions: tuple[KeyExpression, ...], base: Column, item: e
 
 
 def combine_lookups(columns: Sequence[Column], base: Column, scope: Scope) -> Column:
-    """Return the key by which several looked-up columns group.
+    """Return the key for grouping by several columns that are looked up by the same column `base`.
 
-    Its values are those of the column that looks them up, each represented by the first value with the same result in
-    all of them. A value without a result in one of them is in no group.
+    The key has the values of `base`, each represented by the first value with the same result in all of the columns. A
+    value without a result in one of them is in no group.
     """
     columns = sorted(columns, key=lambda column: column.name)
     firsts: dict[tuple[object, ...], Value] = {}
@@ -500,7 +508,7 @@ def count_charged_groups(keys: Iterable[Column], values: Iterable[Sequence[Value
 
 
 def find_stored_key(column: Column, columns: Iterable[Column]) -> Column:
-    """Return the key whose values a column of classes merges, and every other column unchanged."""
+    """Return the key whose values a column of classes merges. Return every other column unchanged."""
     if isinstance(column.derivation, Lookup) and column.derivation.has_classes:
         base = column.derivation.column
         return next(one for one in columns if one.name == base)

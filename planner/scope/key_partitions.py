@@ -19,10 +19,10 @@ _Signs = tuple[bool, ...]
 
 
 def merge_parts(parts: ValueGroups, merged: Sequence[int]) -> tuple[ValueGroups, tuple[int, ...]]:
-    """Merge the groups of a column's values that have one number in `merged`.
+    """Merge the groups of a column's values that have the same number in `merged`.
 
-    Return them in canonical form, without cut points, constants and patterns that separate no groups, and the new
-    number of each group.
+    Return them in canonical form, without cut points, constants and patterns that separate no groups. Also return the
+    new number of each group.
     """
     groups = [None if group is None else merged[group] for group in parts.groups]
     cuts, tests = parts.cut_points, parts.tests
@@ -118,21 +118,22 @@ def _read_signs(test: Condition) -> tuple[tuple[str, bool], ...]:
 def may_miss_texts(parts: ValueGroups) -> bool:
     """Return True if a text may satisfy none of the conditions of a column's groups.
 
-    Such a text matches patterns for which no common example was found, although their prefixes do not exclude one.
+    Such a text would match several patterns at once. No common example was found for them, but their prefixes do not
+    exclude one.
     """
     found = [test for test in parts.tests if isinstance(test, Compare | Like | Not | And | Or)]
     signs = {_read_signs(test) for test in found if not isinstance(test, Compare)}
     patterns = [pattern for pattern, _ in next(iter(signs), ())]
     known = {tuple(holds for _, holds in one) for one in signs}
     return any(
-        _can_hold([pattern for pattern, holds in zip(patterns, one, strict=True) if holds],
+        _can_match([pattern for pattern, holds in zip(patterns, one, strict=True) if holds],
                   [pattern for pattern, holds in zip(patterns, one, strict=True) if not holds])
         for one in product((False, True), repeat=len(patterns))
         if one not in known
     )  # fmt: skip
 
 
-def _can_hold(matched: Sequence[str], unmatched: Sequence[str]) -> bool:
+def _can_match(matched: Sequence[str], unmatched: Sequence[str]) -> bool:
     """Return True if the prefixes of patterns allow a text that matches some of them and not the others."""
     begun = [find_prefix(pattern) for pattern in matched]
     if any(not one.startswith(other) and not other.startswith(one) for one, other in combinations(begun, 2)):
@@ -146,7 +147,7 @@ def _can_hold(matched: Sequence[str], unmatched: Sequence[str]) -> bool:
 
 
 def label_parts(parts: ValueGroups, base: Column) -> str:
-    """Return the ledger's name for groups of a column's values: the column's name there, and the grouping.
+    """Return the ledger's name for groups of a column's values: the column's ledger name, and the grouping.
 
     Equal groups of one column have one name, however an expression writes them.
     """
@@ -157,7 +158,7 @@ def label_parts(parts: ValueGroups, base: Column) -> str:
 
 
 def identify_parts(parts: ValueGroups) -> str:
-    """Return the identity of groups of a column's values."""
+    """Return the text that identifies groups of a column's values. Equal groups have equal texts."""
     return f"parts of {parts.column!r} {sha256(parts.meaning.encode()).hexdigest()}"
 
 

@@ -30,14 +30,14 @@ _MOST_DIGITS = 38  # of a numeric that every engine computes with
 class JoinedTable:
     """A public table joined to a question's table.
 
-    Each row finds at most one public row, whose `key` equals its `base`.
+    Each row of the question's table finds at most one public row: the one whose `key` equals the row's `base`.
 
-    `columns` are the public columns that the question mentions, each with its name in the extended table; `all_columns`
-    are the names of all of them. `merged_columns` are left out of unqualified names by USING. If it `is_outer` (LEFT
-    JOIN), rows that find nothing stay. Otherwise a row stays if its `base` is one of `values`, or, if these are too
-    many to list, if the column `match_column` has a value. `pairs` has each column of the
-    join condition with the column that it equals. If there are several, `key` stands for all of them. `using_columns`
-    has the other columns of USING, each with the alias of the other table.
+    `columns` are the public columns that the question mentions, each with its name in the extended table;
+    `all_columns` are the names of all of them. `merged_columns` are columns of USING, which unqualified names do not
+    mean. If it `is_outer` (LEFT JOIN), rows that find nothing stay. Otherwise a row stays if its `base` is one of
+    `values`. If these are too many to list, a row stays if the column `match_column` has a value. `column_pairs` has
+    each column of the join condition with the column that it equals. If there are several, `key` stands for all of
+    them. `using_columns` has the other columns of USING, each with the alias of the other table.
     """
 
     alias: str
@@ -50,7 +50,7 @@ class JoinedTable:
     all_columns: frozenset[str]
     merged_columns: frozenset[str]
     is_outer: bool
-    pairs: tuple[tuple[str, str], ...]
+    column_pairs: tuple[tuple[str, str], ...]
     using_columns: tuple[tuple[str, str], ...]
 
     def make_condition(self) -> Condition:
@@ -66,8 +66,8 @@ class JoinedTable:
 class UnitTable:
     """One of the private tables that are joined on their unit to a question's table.
 
-    `columns` are its columns, each with its name in the joined table. `merged_columns` are left out of unqualified
-    names by USING.
+    `columns` are its columns, each with its name in the joined table. `merged_columns` are columns of USING, which
+    unqualified names do not mean.
     """
 
     alias: str
@@ -82,7 +82,7 @@ class Scope:
 
     If the table is a join of private tables, these are `members`. If it is a subquery, `subquery_columns` maps the
     names of its columns to columns of `table`. `wide_keys` are keys with too many values to compute an expression for
-    each; as columns of `table` they have no list of values.
+    each. As columns of `table` they have no domain.
     """
 
     table: Table
@@ -93,7 +93,7 @@ class Scope:
     wide_keys: tuple[Column, ...] = ()
 
     def qualifies(self, column: exp.Column) -> bool:
-        """Return True if the column's qualifier, if any, names the question's table or one that is joined to it."""
+        """Return True if the column has no qualifier, or its qualifier names the question's table or a joined one."""
         return self._knows_table(read_column_name(column))
 
     def _knows_table(self, named: ColumnName) -> bool:
@@ -104,7 +104,7 @@ class Scope:
         return named.schema == "public" and (named.table, named.table) in names
 
     def resolve_column(self, node: exp.Column) -> Column:
-        """Return the column that a plain reference names. Raise KH201."""
+        """Return the column that a plain reference names. Raise KH201 for an unknown name."""
         try:
             return self._find(read_column_name(node))
         except KeyholeError as error:
@@ -123,7 +123,7 @@ class Scope:
                 hint=f"Qualify its columns with {' or '.join([own[0], *others])}, or not at all.",
             )
         if self.subquery_columns is not None:
-            return self._find_listed(wanted, self.subquery_columns)
+            return self._find_renamed_column(wanted, self.subquery_columns)
         found = self._find_names(wanted, qualifier)
         for joined in self.public_tables:
             if qualifier == joined.alias or (qualifier == "" and wanted not in joined.merged_columns):
@@ -173,7 +173,7 @@ class Scope:
             detail=f"Exposed columns: {known}.",
         )
 
-    def _find_listed(self, wanted: str, listed: tuple[tuple[str, str], ...]) -> Column:
+    def _find_renamed_column(self, wanted: str, listed: tuple[tuple[str, str], ...]) -> Column:
         found = [column for name_, column in listed if name_ == wanted]
         if len(found) > 1:
             raise KeyholeError(
@@ -205,14 +205,14 @@ class Scope:
         return any(column.name == wanted and not isinstance(column.derivation, made) for column in self.table.columns)
 
     def spell_column(self, column: Column) -> str:
-        """Return the question's text for a column, or for the key expressions that it stands for."""
+        """Return the question's text for a column, or for the key expressions whose column it is."""
         made = column.derivation
         if isinstance(made, MergedKeys | ValueGroups) or (isinstance(made, Lookup) and made.has_classes):
             return column.name
         return ".".join(spell_name(part) for part in self._list_path(column))
 
     def make_reference(self, column: Column) -> exp.Column:
-        """Return a column as an expression with the question's name for it."""
+        """Return an expression that refers to a column by the question's name for it."""
         *table, called = (exp.to_identifier(part, quoted=spell_name(part) != part) for part in self._list_path(column))
         return exp.Column(this=called, table=table[0] if table else None)
 
@@ -235,7 +235,7 @@ class Scope:
 
     def make_join_equality(self, joined: JoinedTable) -> exp.Expr:
         """Return the equality that joins a public table, as an expression of this question."""
-        key, base_name = joined.pairs[0]
+        key, base_name = joined.column_pairs[0]
         base = self.table.get_column(base_name)
         found = [
             (one.alias, public) for one in self.public_tables for public, named in one.columns if named == base.name
@@ -247,7 +247,7 @@ class Scope:
         )
 
     def read_membership(self, node: exp.Expr) -> Condition | None:
-        """Return the condition of an equality that joins a table of FROM. Return None for every other expression."""
+        """Return the condition of an equality that joins a table of FROM. Return None for any other expression."""
         node = strip_parentheses(node)
         if not (self.public_tables or self.members) or not isinstance(node, exp.EQ) or node.args.get("negate"):
             return None
@@ -255,7 +255,7 @@ class Scope:
         if self.members and self._are_always_equal(*sides):
             return ALWAYS
         for joined in self.public_tables:
-            for (key, base), pair in product((sides, sides[::-1]), joined.pairs):
+            for (key, base), pair in product((sides, sides[::-1]), joined.column_pairs):
                 if not joined.is_outer and self._is_key(key, joined, pair[0]) and self._is_base(base, pair[1]):
                     return joined.make_condition()
         return None
@@ -327,14 +327,14 @@ def _keeps_microseconds(node: exp.Cast) -> bool:
 
 
 def _find_plain_column(node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the column that a plain reference names. Raise KH201."""
+    """Return the column that a plain reference names. Raise KH201 if there is no such column."""
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
         return None
     return scope.resolve_column(node)
 
 
 def read_derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
-    """Return the derivation that an expression writes out, if it is one."""
+    """Return the derivation that an expression spells out, if it is one."""
     match node:
         case exp.TimestampTrunc() if node.args.get("zone") is None:
             function, part, inner = "date_trunc", find_truncation_unit(node), node.this

@@ -4,7 +4,7 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, ComputedName, SqlType, ValueGroups
 from planner.scope.name_resolution import Scope
-from planner.scope.truth_keys import spell_alike
+from planner.scope.truth_keys import spell_canonically
 
 NUMBERS = (
     exp.Add,
@@ -28,10 +28,10 @@ NUMBERS = (
 
 
 def find_number(node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the key whose values are this computed number. Return None for any other expression."""
+    """Return the key column that holds this computed number. Return None for any other expression."""
     if not isinstance(node, NUMBERS) or not any(is_number_key(column) for column in scope.table.columns):
         return None
-    name = spell_alike(node, scope)
+    name = spell_canonically(node, scope)
     return next((column for column in scope.table.columns if column.name == name and is_number_key(column)), None)
 
 
@@ -51,5 +51,5 @@ def find_shown_type(key: Column) -> str:
 
 
 def name_number(key: Column) -> str:
-    """Return the name of the column that holds the number, beside the answered keys."""
+    """Return the name of the column that holds the number in the relation of answered keys."""
     return f"{key.name} as a number"

@@ -31,10 +31,10 @@ def is_test(node: exp.Expr) -> bool:
 
 
 def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the key whose values are this condition's truth. Return None for any other expression."""
+    """Return the key column that holds the truth of this condition. Return None for any other expression."""
     if not is_test(node) or not any(is_truth_key(column) for column in scope.table.columns):
         return None
-    name = spell_alike(node, scope)
+    name = spell_canonically(node, scope)
     return next((column for column in scope.table.columns if column.name == name and is_truth_key(column)), None)
 
 
@@ -45,14 +45,14 @@ def is_truth_key(column: Column) -> bool:
 
 
 def name_value(key: Column) -> str:
-    """Return the column name of the condition's value beside the answered keys.
+    """Return the name of the column that holds the condition's truth in the relation of answered keys.
 
     PostgreSQL reads 63 bytes of a name; the first bytes make it unique among the keys and all other columns.
     """
     return f"{sha256(key.name.encode()).hexdigest()[:16]} {key.name}"
 
 
-def spell_alike(node: exp.Expr, scope: Scope) -> str:
+def spell_canonically(node: exp.Expr, scope: Scope) -> str:
     """Return the text of an expression with every reference to a column spelled as the scope spells it."""
 
     def spell(part: exp.Expr) -> exp.Expr:

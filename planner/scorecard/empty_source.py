@@ -25,10 +25,10 @@ def write_empty_source(
     """
     past = min((index for _, index in place.marks), default=place.end)
     parts = [select.args["from_"], *(select.args.get("joins") or ())]
-    return _write_emptied(parts, place.source, past, text, tokens, catalog, select)
+    return _write_with_empty_tables(parts, place.source, past, text, tokens, catalog, select)
 
 
-def _write_emptied(
+def _write_with_empty_tables(
     parts: Sequence[exp.Expr],
     first: int,
     past: int,
@@ -65,7 +65,7 @@ def _empty_table(
     table = catalog.find_table(called) if read_name(node.args.get("db")) in ("", "public") else None
     if table is not None:
         return Edit.from_text(
-            tokens[first].start, tokens[last].end, write_without_rows(table, _list_mentioned(tokens)) + named
+            tokens[first].start, tokens[last].end, write_without_rows(table, _list_mentioned_names(tokens)) + named
         )
     if node.args.get("db") is not None:
         return None
@@ -80,12 +80,12 @@ def _empty_table(
         while not tokens[opening].is_symbol("("):
             opening += 1
         closing = find_closing(tokens, opening)
-        written = _write_emptied([inside], opening, closing + 1, text, tokens, catalog, select)
+        written = _write_with_empty_tables([inside], opening, closing + 1, text, tokens, catalog, select)
         return Edit.from_text(tokens[first].start, tokens[last].end, written + named)
     return None
 
 
-def _list_mentioned(tokens: tuple[Token, ...]) -> frozenset[str] | None:
+def _list_mentioned_names(tokens: tuple[Token, ...]) -> frozenset[str] | None:
     """Return the names in a statement, or None if a star may mean others, too."""
     for before, token in pairwise(tokens):
         if token.is_symbol("*") and (before.is_symbol(".") or before.is_symbol(",") or before.is_word("select")):
@@ -94,7 +94,7 @@ def _list_mentioned(tokens: tuple[Token, ...]) -> frozenset[str] | None:
 
 
 def write_without_rows(table: Table, mentioned: frozenset[str] | None = None) -> str:
-    """Return a private table as a subquery of its columns, or of those that are `mentioned`, that has no row."""
+    """Return a private table as a subquery without rows that has its columns, or those that are `mentioned`."""
     declared = [(column.name, column.declared) for column in table.columns]
     declared += [(shown.name, BandColumn.DECLARED) for shown in table.band_columns]
     kept = [one for one in declared if mentioned is None or one[0] in mentioned]

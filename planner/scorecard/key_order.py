@@ -25,12 +25,12 @@ _CUTS = ("limit", "offset", "fetch", "locks")
 
 @dataclass(frozen=True, slots=True)
 class SortedColumn:
-    """A column of an answer by which it is sorted: its index from 0 on, and True if its texts are whole numbers.
+    """A column by which an answer is sorted: its index from 0 on, and True if its texts are whole numbers.
 
-    With `has_unusual_nulls` NULL is not at PostgreSQL's default place, behind the greatest value.
+    With `has_unusual_nulls` NULL is not at PostgreSQL's default place, after the greatest value.
     """
 
-    place: int
+    index: int
     is_number: bool
     descending: bool
     has_unusual_nulls: bool = False
@@ -44,7 +44,7 @@ def read_key_order(question: EmbeddedQuestion, statement: str) -> KeyOrder | Non
     """Return the order that a statement gives the answer to its question.
 
     Return None if there is other text than ORDER BY around the question. Raises KH100, KH106, KH201 and KH215 for
-    expressions that cannot be sorted by, with positions in the statement.
+    expressions by which the answer cannot be sorted, with positions in the statement.
     """
     text = statement if question.origin is None else question.origin.text
     end = question.offset + len(question.text)
@@ -64,7 +64,7 @@ def read_key_order(question: EmbeddedQuestion, statement: str) -> KeyOrder | Non
     try:
         for item in order.expressions:
             if (column := _read_item(item, question)) is not None:
-                columns.setdefault(column.place, column)
+                columns.setdefault(column.index, column)
     except KeyholeError as error:
         raise question.place_error(error) from None
     return tuple(columns.values())
@@ -102,7 +102,7 @@ def _read_item(item: exp.Ordered, question: EmbeddedQuestion) -> SortedColumn | 
         raise KeyholeError(
             "KH106",
             f"{written[:80]} is neither a key nor a predicate of the answer",
-            detail="Without the PostgreSQL endpoint an answer is sorted by these alone.",
+            detail="Without the PostgreSQL endpoint an answer is sorted only by these.",
             hint="ORDER BY a key, or sort what comes back.",
             position=find_position(item),
         )

@@ -46,9 +46,10 @@ class _BandedNumber:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The numbers of a question as they are read: `shown` in its select list, `sorted` in its ORDER BY.
+    """The numbers that a question asks for: `shown` in its select list, `sorted` in its ORDER BY.
 
-    `band_predicates` are the predicates that bands need beside those that the question shows.
+    `band_predicates` are the predicates that bands need and that the question does not show. `bands` has the bands of
+    each number.
     """
 
     chosen: str = "refuse"
@@ -61,7 +62,7 @@ class Numbers:
 
     @property
     def nodes(self) -> tuple[exp.Expr, ...]:
-        """The expressions that are not part of the question."""
+        """The expressions of numbers, which are not part of the question."""
         return (*(one.node for one in self.shown), *(one.node for one in self.sorted))
 
 
@@ -127,7 +128,7 @@ def find_aggregate(node: exp.Expr) -> exp.Expr:
 def describe_numbers(
     numbers: Numbers, scope: Scope, having: exp.Expr | None, *, keys: Sequence[Column], is_ranked: bool
 ) -> NumberColumns | None:
-    """Return what an answer reveals about its numbers, or None for an answer without numbers."""
+    """Return what an answer shows in the place of its numbers. Return None for an answer without numbers."""
     if not numbers.shown:
         return None
     columns = tuple(_describe_number(one, place, numbers, scope, having) for place, one in enumerate(numbers.shown))
@@ -192,15 +193,15 @@ class NumberSql:
     source: str
 
     def list_edits(self) -> Iterator[Edit]:
-        """Yield edits that write every number of the select list as its column, and in ORDER BY as its position."""
+        """Yield edits that replace numbers: in the select list by their columns, in ORDER BY by column positions."""
         for place, number in enumerate(self.numbers.shown):
-            begin, end = self.tokens[number.first].start, self.tokens[number.past - 1].end
+            begin, end = self.tokens[number.first].start, self.tokens[number.stop - 1].end
             written, is_named = self._write(number, place)
             label = "" if number.has_alias or is_named or number.name == "?column?" else number.name
             named = f" AS {quote_identifier(label)}" if label else ""
             yield Edit.from_text(begin, end, written + named)
         for one in self.numbers.sorted:
-            begin, end = self.tokens[one.first].start, self.tokens[one.past - 1].end
+            begin, end = self.tokens[one.first].start, self.tokens[one.stop - 1].end
             yield Edit.from_text(begin, end, _ORDER_OF_NONE if one.item is None else str(one.item + 1))
         yield from self._list_null_edits()
 
@@ -226,14 +227,14 @@ class NumberSql:
     def _write(self, number: ShownNumber, place: int) -> tuple[str, bool]:
         """Return a number's column, and True if PostgreSQL gives it the name of the number."""
         if self.numbers.bands and (banded := self.numbers.bands[place]) is not None:
-            return self._write_around(number, banded.call, self._write_band(number, banded)), False
+            return self._write_with_replacement(number, banded.call, self._write_band(number, banded)), False
         if self.numbers.chosen == "threshold":
             proved = _prove(number.node, self.select.args.get("having"), self.scope)
             if proved is not None:
                 node, bound = proved
                 cast = f"::{node.to.sql('postgres')}" if isinstance(node, exp.Cast) else ""  # which coalesce forgets
                 shown = f"coalesce({self._write_null(number, node)}, '{bound.number:f}'){cast}"
-                return self._write_around(number, node, shown), False
+                return self._write_with_replacement(number, node, shown), False
         return self._write_null(number, number.node), True
 
     def _write_band(self, number: ShownNumber, banded: _BandedNumber) -> str:
@@ -248,16 +249,16 @@ class NumberSql:
         )
         return f"(ARRAY[{first}, {edges}])[1 + {reached}]"
 
-    def _write_around(self, number: ShownNumber, node: exp.Expr, instead: str) -> str:
+    def _write_with_replacement(self, number: ShownNumber, node: exp.Expr, instead: str) -> str:
         """Return the number's text with one of its expressions replaced."""
         first, past = self._find_span(number, node)
         before = self.text[self.tokens[number.first].start : self.tokens[first].start]
-        return f"{before}{instead}{self.text[self.tokens[past - 1].end : self.tokens[number.past - 1].end]}"
+        return f"{before}{instead}{self.text[self.tokens[past - 1].end : self.tokens[number.stop - 1].end]}"
 
     def _find_span(self, number: ShownNumber, node: exp.Expr) -> tuple[int, int]:
         if node is number.node:
-            return number.first, number.past
-        ((first, past),) = find_spans([SearchedNode(node, number.first, number.past)], self.text, self.tokens)
+            return number.first, number.stop
+        ((first, past),) = find_spans([SearchedNode(node, number.first, number.stop)], self.text, self.tokens)
         return first, past
 
     def _write_without_schemas(self, node: exp.Expr, begin: int, end: int) -> str:

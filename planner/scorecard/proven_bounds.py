@@ -36,7 +36,7 @@ class _Range:
     high: Fraction | None = None
     excludes_high: bool = False
 
-    def meet(self, other: "_Range") -> "_Range":
+    def intersect(self, other: "_Range") -> "_Range":
         low, low_out = max(
             ((one.low, one.excludes_low) for one in (self, other) if one.low is not None), default=(None, False)
         )
@@ -184,12 +184,12 @@ def _list_terms(formulas: Sequence[tuple[exp.Expr, bool]]) -> list[_Term] | None
         read = _read_formula(formula, negated=negated)
         if read is None or len(found) * len(read) > _MOST_TERMS:
             return None
-        found = [_meet_terms(left, right) for left, right in product(found, read)]
+        found = [_intersect_terms(left, right) for left, right in product(found, read)]
     return found
 
 
-def _meet_terms(left: _Term, right: _Term) -> _Term:
-    return {key: left.get(key, _Range()).meet(right.get(key, _Range())) for key in {**left, **right}}
+def _intersect_terms(left: _Term, right: _Term) -> _Term:
+    return {key: left.get(key, _Range()).intersect(right.get(key, _Range())) for key in {**left, **right}}
 
 
 def _read_formula(node: exp.Expr, *, negated: bool) -> list[_Term] | None:

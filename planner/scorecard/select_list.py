@@ -30,17 +30,16 @@ _LONGEST_NAME = 63  # bytes that PostgreSQL keeps of a name
 
 @dataclass(frozen=True, slots=True)
 class SelectList:
-    """The columns of an answer's rows.
+    """The columns of an answer's rows, with their names as PostgreSQL gives them.
 
-    It has their names as PostgreSQL gives them, and functions that compute each from a key's texts and the truths
-    behind them.
+    Each item is a function that computes the column from a key's texts and the truths of its predicates.
     """
 
     names: tuple[str, ...]
     items: tuple[_Show, ...]
 
     def show(self, key: Sequence[str | None]) -> list[Cell]:
-        """Return the row of one key. Keys are given as texts, truths as "true", "false" or None."""
+        """Return the row of one key. `key` has the key's texts, and the truths as "true", "false" or None."""
         return [item(key) for item in self.items]
 
 
@@ -57,7 +56,10 @@ class _Unread(Exception):
 
 
 def read_select_list(embedded: EmbeddedQuestion) -> SelectList | None:
-    """Return the select list of a question with predicates or numbers, or None if only PostgreSQL can run it."""
+    """Return the select list of a question with predicates or numbers.
+
+    Return None if only PostgreSQL can evaluate it.
+    """
     if not (embedded.predicates or embedded.numbers) or embedded.tree.args.get("distinct") is not None:
         return None
     reader = _Reader(embedded)
@@ -114,7 +116,7 @@ class _Reader:
             return _read_text_at(place)
         match node:
             case exp.Column():
-                return _read_text_at(self._find_place(node))
+                return _read_text_at(self._find_key_index(node))
             case exp.Boolean() | exp.Null() | exp.Literal():
                 return _read_constant(node)
             case exp.Case() if node.this is None:
@@ -138,7 +140,7 @@ class _Reader:
     def _find_computed_place(self, node: exp.Expr) -> int | None:
         return self._computed.get(write_identity(node, self._scope)) if self._computed else None
 
-    def _find_place(self, node: exp.Column) -> int:
+    def _find_key_index(self, node: exp.Column) -> int:
         try:
             column = self._scope.resolve_column(node)
         except KeyholeError:
@@ -193,7 +195,7 @@ class _Reader:
         node = strip_parentheses(item)
         match node:
             case _ if write_node(node) in self._truths:
-                return _name_truth(node)
+                return _name_predicate_column(node)
             case exp.Column():
                 return read_name(node.this), True
             case exp.Coalesce():
@@ -208,7 +210,7 @@ class _Reader:
         return "?column?", False
 
 
-def _name_truth(node: exp.Expr) -> tuple[str, bool]:
+def _name_predicate_column(node: exp.Expr) -> tuple[str, bool]:
     """Return the name of a predicate's column: a formula has none, an aggregate has its own.
 
     `bool_and` alone is no predicate, so its name does not occur.

@@ -19,11 +19,11 @@ from planner.scorecard.find import find_predicates
 
 @dataclass(frozen=True, slots=True)
 class ShownPredicate:
-    """A predicate where it is shown or sorted by: its tokens from `first` up to `past`, and its number."""
+    """A predicate in the select list or ORDER BY: its tokens from `first` up to `stop`, and its number."""
 
     node: exp.Expr
     first: int
-    past: int
+    stop: int
     number: int
 
 
@@ -62,10 +62,10 @@ def _list_parts(
 
 
 def list_predicates(shown: tuple[ShownPredicate, ...], text: str, tokens: tuple[Token, ...]) -> tuple[Predicate, ...]:
-    """Return the predicates by number, each as it was first written, under its first name."""
+    """Return the predicates by number, each with the text and the name of its first occurrence."""
     found: dict[int, Predicate] = {}
     for one in shown:
-        written, known = text[tokens[one.first].start : tokens[one.past - 1].end], found.get(one.number)
+        written, known = text[tokens[one.first].start : tokens[one.stop - 1].end], found.get(one.number)
         if known is None:
             found[one.number] = Predicate(text=written, name=_find_given_name(one.node), tree=one.node)
         elif not known.name:
@@ -81,7 +81,7 @@ def _find_given_name(node: exp.Expr) -> str:
 
 
 def replace_with_constants(select: exp.Select, private: tuple[exp.Expr, ...]) -> exp.Select:
-    """Return the SELECT with `true` in the place of some expressions, or itself if there are none."""
+    """Return the SELECT with some expressions replaced by `true`. If there are none, return it unchanged."""
     if not private:
         return select
     masked = {id(node) for node in private}

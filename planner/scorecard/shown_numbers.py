@@ -39,7 +39,7 @@ class ShownNumber:
     node: exp.Expr
     item: int
     first: int
-    past: int
+    stop: int
     name: str
     has_alias: bool
 
@@ -53,12 +53,12 @@ class SortedNumber:
 
     node: exp.Expr
     first: int
-    past: int
+    stop: int
     item: int | None
 
 
 def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> tuple[ShownNumber, ...]:
-    """Return the items of a select list that ask for a group's size, also `count(*) / sum(count(*)) OVER ()`.
+    """Return the items of a select list that ask for a group's size, such as `count(*) / sum(count(*)) OVER ()`.
 
     Windows that rank are left out, and so are expressions that read a rank.
     """
@@ -67,7 +67,7 @@ def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) 
     found = []
     for index, (item, (first, past)) in enumerate(zip(select.expressions, place.items, strict=True)):
         node = item.unalias()
-        if contains_aggregate(node) and shows_size(node) and not any(map(is_place, node.find_all(exp.Window))):
+        if contains_aggregate(node) and shows_size(node) and not any(map(is_rank_window, node.find_all(exp.Window))):
             has_alias = isinstance(item, exp.Alias)
             end = find_unaliased_end(item, past, tokens)
             called = read_name(item.args["alias"]) if has_alias else find_default_name(node, tokens[first:end])
@@ -75,16 +75,16 @@ def find_numbers(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) 
     return tuple(found)
 
 
-def is_place(window: exp.Expr) -> bool:
-    """Return True for a window that returns a group's rank, or that is defined by name in a WINDOW clause."""
+def is_rank_window(window: exp.Expr) -> bool:
+    """Return True for a window function that ranks groups, or that is defined by name in a WINDOW clause."""
     called = window.this.this if isinstance(window.this, exp.Filter) else window.this
     return isinstance(called, RANKS) or bool(window.args.get("alias"))
 
 
 def find_default_name(node: exp.Expr, tokens: tuple[Token, ...]) -> str:
-    """Return the name that PostgreSQL gives a call, or a cast of one, without an alias.
+    """Return the name that PostgreSQL gives to a call, or to a cast of one, without an alias.
 
-    An operation has none. A cast of an operation or of a CASE has the name of the type.
+    An operation has no name. A cast of an operation or of a CASE has the name of the type.
     """
     node = strip_parentheses(node)
     kind: object = None
@@ -149,7 +149,7 @@ def list_sorting_names(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> 
 
 
 def find_named_number(node: exp.Expr, select: exp.Select, numbers: tuple[ShownNumber, ...]) -> ShownNumber | None:
-    """Return the number that an item of ORDER BY means by the name or the position of its column, or None."""
+    """Return the number that an item of ORDER BY means by a column's name or position. Return None if it means none."""
     inner = strip_parentheses(node)
     if isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdecimal():
         return next((one for one in numbers if one.item == int(inner.name) - 1), None)
@@ -177,7 +177,7 @@ def is_cut_to_first(select: exp.Select) -> bool:
 
 
 def find_limit(select: exp.Select) -> int | None:
-    """Return the number of rows to which a numeric LIMIT cuts a statement, or None for any other."""
+    """Return the number of rows in a numeric LIMIT. Return None for any other LIMIT."""
     limit = read_limit(select)
     inner = None if limit is None else strip_parentheses(limit)
     return int(inner.name) if isinstance(inner, exp.Literal) and inner.name.isdecimal() else None
@@ -191,17 +191,17 @@ def _is_all(select: exp.Select) -> bool:
 def read_outer_use(select: exp.Select, numbers: tuple[ShownNumber, ...]) -> "OuterUse":
     """Return how the statement around a question uses its numbers.
 
-    It may show them as they are, cast, rounded or renamed, and sort by them if nothing is cut. Any other use would
-    compute with a value that is not answered.
+    It may show them as they are, cast, rounded or renamed, and sort by them if it cuts nothing. For any other use it
+    would have to compute with a value that the answer does not have.
     """
     return _OuterReader(select, numbers).read()
 
 
 @dataclass(frozen=True, slots=True)
 class OuterUse:
-    """The use of a question's numbers by the text around it. `passes_only`: they are passed on and nothing else.
+    """The use of a question's numbers by the statement around it. `passes_only`: the statement only shows them.
 
-    `sorted` are the numbers by which the text around sorts. `least_limit` is the least LIMIT behind such an order. It
+    `sorted` are the numbers by which that statement sorts. `least_limit` is the least LIMIT after such an order. It
     removes nothing from an answer of at most that many groups.
     """
 
@@ -233,7 +233,7 @@ class _OuterReader:
     def read(self) -> OuterUse:
         if self._root is self._select:
             return UNTOUCHED
-        if self._select.args.get("distinct") is not None or not self._is_reached(self._select):
+        if self._select.args.get("distinct") is not None or not self._reaches_answer(self._select):
             return OuterUse(passes_only=False)
         self._follow_aliases()
         while True:
@@ -293,7 +293,7 @@ class _OuterReader:
             self._tracked |= named - {"*"}
             node = node.parent
 
-    def _is_reached(self, query: exp.Expr) -> bool:
+    def _reaches_answer(self, query: exp.Expr) -> bool:
         """Return True if a query's rows become rows of the statement's answer, through subqueries and UNION ALL."""
         node, above = query, query.parent
         while above is not None:
@@ -328,7 +328,7 @@ class _OuterReader:
         shown = [self._shows(item) for item in query.expressions]
         if not any(shown):
             return True
-        if not self._is_reached(query) or query.args.get("distinct") is not None:
+        if not self._reaches_answer(query) or query.args.get("distinct") is not None:
             return False
         stars = any(map(_is_star, query.expressions))
         if query.args.get("group") is not None:
@@ -347,9 +347,9 @@ class _OuterReader:
 
     def _shows(self, item: exp.Expr) -> bool:
         """Return True if an item is a number that is passed on, or may have one among its columns."""
-        return _is_star(item) or self._find_carried(item) is not None
+        return _is_star(item) or self._find_carried_column(item) is not None
 
-    def _find_carried(self, item: exp.Expr) -> exp.Column | None:
+    def _find_carried_column(self, item: exp.Expr) -> exp.Column | None:
         node = _find_carried_expression(item)
         return node if isinstance(node, exp.Column) and read_name(node.this) in self._tracked else None
 
@@ -424,7 +424,7 @@ def _find_first_side(node: exp.Expr) -> exp.Expr:
 
 
 def is_carried(item: exp.Expr) -> bool:
-    """Return True if an item shows a column as it is, cast or rounded."""
+    """Return True if an item only passes a column on: unchanged, cast or rounded."""
     return isinstance(_find_carried_expression(item), exp.Column)
 
 

@@ -68,7 +68,7 @@ def _pass_through(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Stat
     return handler
 
 
-def _pass_named(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
+def _pass_through_checked(kind: str) -> Callable[[str, tuple[Token, ...], Catalog], Statement]:
     def handler(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
         check_own_names(found[1:])
         return PassThrough(kind)
@@ -83,11 +83,10 @@ def _classify_transaction(text: str, found: tuple[Token, ...], catalog: Catalog)
     return PassThrough("transaction")
 
 
-def classify_prepared(text: str, catalog: Catalog, *, in_sql: bool) -> str | None:
-    """Return the text of a prepared statement that Keyhole answers in part or in whole.
+def find_prepared_question(text: str, catalog: Catalog, *, in_sql: bool) -> str | None:
+    """Return the text of a prepared statement for which Keyhole answers at least a part. Return None for all others.
 
-    Statements are prepared by SQL's PREPARE (`in_sql`) or by the protocol. Return None for all others. Raise KH1xx,
-    KH2xx as `classify` does.
+    Statements are prepared by SQL's PREPARE (`in_sql`) or by the protocol. Raise KH1xx and KH2xx as `classify` does.
     """
     parts = split_statements(text)
     if len(parts) != 1:
@@ -119,12 +118,12 @@ _HANDLERS: dict[str, Callable[[str, tuple[Token, ...], Catalog], Statement]] = {
     "savepoint": _classify_transaction,
     "release": _classify_transaction,
     "declare": read_declare,
-    "fetch": _pass_named("fetch"),
-    "move": _pass_named("move"),
-    "close": _pass_named("close"),
+    "fetch": _pass_through_checked("fetch"),
+    "move": _pass_through_checked("move"),
+    "close": _pass_through_checked("close"),
     "prepare": read_prepare,
     "execute": read_execute,
-    "deallocate": _pass_named("deallocate"),
+    "deallocate": _pass_through_checked("deallocate"),
     "discard": _pass_through("discard"),
     "listen": _pass_through("listen"),  # harmless: nobody may notify
     "unlisten": _pass_through("unlisten"),
@@ -146,5 +145,5 @@ __all__ = [
     "PrepareStatement",
     "Statement",
     "classify",
-    "classify_prepared",
+    "find_prepared_question",
 ]

@@ -9,7 +9,7 @@ from planner.statements.statement_refusals import refuse_server_copy, refuse_sta
 
 
 def read_copy(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """Read COPY of a query, which gets the same answer as the query. Raise KH102 and as `classify` does."""
+    """Read COPY of a query. The answer is that of the query. Raise KH102 for other COPY, and as `classify` does."""
     close = _find_closing(found)
     if close is None:
         raise refuse_table_copy(found)
@@ -24,9 +24,9 @@ def read_copy(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statemen
     result = read_query(alone, query, catalog)
     if isinstance(result, PassThrough):
         return PassThrough("copy")
-    spelled = result.spelled if isinstance(result, Asking) else ""
+    spelled = result.shadow_text if isinstance(result, Asking) else ""
     return CopyStatement(
-        CopiedQuery(query=alone, suffix=text[query[-1].end :], suffix_at=query[-1].end, spelled=spelled)
+        CopiedQuery(query=alone, suffix=text[query[-1].end :], suffix_at=query[-1].end, shadow_text=spelled)
     )
 
 

@@ -51,9 +51,9 @@ def read_explain(text: str, found: tuple[Token, ...], catalog: Catalog) -> State
     if form is not None and form.value.lower() not in ("text", "json"):
         raise refuse_explain_format(form, explained=text[rest[0].start : rest[-1].end])
     if form is not None and form.value.lower() == "json":
-        return ExplainStatement(questions=explained, format="json", spelled=result.spelled)
+        return ExplainStatement(questions=explained, format="json", shadow_text=result.shadow_text)
     return ExplainStatement(
-        questions=explained, format="verbose" if options.verbose else "text", spelled=result.spelled
+        questions=explained, format="verbose" if options.verbose else "text", shadow_text=result.shadow_text
     )
 
 

@@ -12,7 +12,7 @@ OWN_NAMES = "keyhole."  # how the names of the statements and cursors begin that
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """A statement that the shadow answers unchanged. `kind` is for logs and metrics."""
+    """A statement that the shadow answers unchanged. `kind` is its label in logs and metrics."""
 
     kind: str
 
@@ -30,13 +30,13 @@ class KeyholeSetting:
 class ExplainStatement:
     """EXPLAIN of questions, or of a monitor's relation. Keyhole answers it alone, and it costs nothing.
 
-    `format` is "verbose" for EXPLAIN VERBOSE as text. `spelled` is the text that the shadow reads instead, as in
+    `format` is "verbose" for EXPLAIN VERBOSE as text. `shadow_text` is the text that the shadow reads instead: see
     `Asking`.
     """
 
     questions: tuple[EmbeddedQuestion | EmbeddedRelation, ...]
     format: ExplainFormat
-    spelled: str = ""
+    shadow_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +44,25 @@ class CopiedQuery:
     """The query of a COPY, with blanks in place of the statement's text before it.
 
     `suffix` is the text after the query, which starts at `suffix_at`: the closing parenthesis, TO STDOUT and the
-    options. `spelled` is the text that the shadow reads in the query's place, as in `Asking`.
+    options. `shadow_text` is the text that the shadow reads in the query's place, as in `Asking`.
     """
 
     query: str
     suffix: str
     suffix_at: int
-    spelled: str = ""
+    shadow_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyStatement:
-    """COPY to the client of a query that Keyhole answers in part or in whole."""
+    """COPY TO STDOUT of a query for which Keyhole answers at least a part."""
 
-    copied: CopiedQuery
+    copied_query: CopiedQuery
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareStatement:
-    """PREPARE of a statement that Keyhole answers in part or in whole. The shadow stores it.
+    """PREPARE of a statement for which Keyhole answers at least a part. The shadow stores it.
 
     `text` is that statement, with its parameters as `$n`, and `name` the name under which it is stored. The shadow may
     prepare it, since preparing reads nothing. Running it there would fail, because the analyst's role may not read.

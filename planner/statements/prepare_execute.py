@@ -52,7 +52,7 @@ def read_declare(text: str, found: tuple[Token, ...], catalog: Catalog) -> State
     query = _find_after(found, "for")
     assert query is not None
     declared = f"{text[found[0].start : found[query].start]}SELECT 1"
-    return replace(result, beforehand=(declared, close), rehearsal=(close,))
+    return replace(result, first_statements=(declared, close), rehearsal=(close,))
 
 
 def read_prepare(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:

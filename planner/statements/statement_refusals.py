@@ -32,7 +32,7 @@ def refuse_prepared_transaction(first: Token) -> KeyholeError:
 
 
 def refuse_acting_function(called: Token) -> KeyholeError:
-    """Return KH102 for the call of a function that does more than compute."""
+    """Return KH102 for the call of a function with effects, which does more than compute a value."""
     return refuse_unsupported(
         f"{called.value}() acts on the server or runs text as SQL",
         position=called.start + 1,
@@ -91,10 +91,7 @@ def refuse_explain_analyze(*, position: int, explained: str) -> KeyholeError:
 
 
 def refuse_mixed_explain(first: Token) -> KeyholeError:
-    """Return KH106 for EXPLAIN of a statement that reads one of Keyhole's relations and anything else of Keyhole's.
-
-    That is a question, or a second relation.
-    """
+    """Return KH106 for EXPLAIN of a statement that reads a relation of Keyhole together with a question or another."""
     return KeyholeError(
         "KH106",
         "EXPLAIN explains questions, or one monitor",
@@ -148,7 +145,7 @@ def refuse_reading_setting(name: str, *, position: int) -> KeyholeError:
 
 
 def refuse_computed_setting(*, position: int) -> KeyholeError:
-    """Return KH102 for a set_config() whose setting is known only when it runs."""
+    """Return KH102 for a set_config() whose setting is computed when the statement runs."""
     return refuse_unsupported(
         "set_config() needs the setting's name as a plain text",
         position=position,
@@ -216,6 +213,6 @@ def refuse_useless_setting(name: str, mechanism: str, *, users: Iterable[str], i
     return KeyholeError(
         "KH402",
         f"{name} is set, and mechanism {mechanism} has no use for it",
-        detail=f"It is for {' and '.join(sorted(users))} alone.",
+        detail=f"Only {' and '.join(sorted(users))} may use it.",
         hint=f"RESET {name};{other}",
     )

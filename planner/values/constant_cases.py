@@ -23,7 +23,9 @@ def fold_case(node: exp.Case, fold: Fold) -> Constant:
     results.append(None if default is None else fold(default))
     chosen = results[-1]
     for one, result in zip(node.args["ifs"], results, strict=False):
-        holds = _holds(one.this, fold) if node.this is None else _compare(subject, "=", fold(one.this), node)
+        holds = (
+            _evaluate_condition(one.this, fold) if node.this is None else _compare(subject, "=", fold(one.this), node)
+        )
         if holds:
             chosen = result
             break
@@ -32,7 +34,7 @@ def fold_case(node: exp.Case, fold: Fold) -> Constant:
     return Number(chosen.value, all(one.is_integral for one in results if isinstance(one, Number)))
 
 
-def _holds(node: exp.Expr, fold: Fold) -> bool | None:
+def _evaluate_condition(node: exp.Expr, fold: Fold) -> bool | None:
     node = strip_parentheses(node)
     if node.args.get("negate"):
         raise NotConstant(node)
@@ -40,10 +42,10 @@ def _holds(node: exp.Expr, fold: Fold) -> bool | None:
         case exp.Boolean():
             return bool(node.this)
         case exp.Not():
-            held = _holds(node.this, fold)
+            held = _evaluate_condition(node.this, fold)
             return None if held is None else not held
         case exp.And() | exp.Or():
-            sides = (_holds(node.this, fold), _holds(node.expression, fold))
+            sides = (_evaluate_condition(node.this, fold), _evaluate_condition(node.expression, fold))
             decides = isinstance(node, exp.Or)
             return decides if decides in sides else None if None in sides else not decides
         case exp.Is() if isinstance(node.expression, exp.Null):

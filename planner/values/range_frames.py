@@ -21,7 +21,7 @@ _Bound: TypeAlias = tuple[int, Any]  # a value after 0; -1 is before all values,
 
 @dataclass(frozen=True, slots=True)
 class RangeEdge:
-    """One end of a RANGE frame: a `distance` from a row's own value, or all values on that side without one."""
+    """One end of a RANGE frame: a `distance` from a row's own value. None means all values on that side."""
 
     is_following: bool
     distance: Constant | None
@@ -31,7 +31,10 @@ CURRENT_ROW = RangeEdge(is_following=False, distance=Number(Fraction(0), is_inte
 
 
 class RangeFrame:
-    """The frames of all values of a calendar, which rise; the window may run in the other direction."""
+    """The RANGE frames of all values of a calendar, in ascending order.
+
+    The window may run in either direction.
+    """
 
     def __init__(self, values: Sequence[Value], start: RangeEdge, end: RangeEdge, *, descending: bool) -> None:
         """Raise ValueError for a distance that PostgreSQL does not add to such values, or not in their order."""
@@ -41,13 +44,13 @@ class RangeFrame:
         self._low, self._high = self._list_bounds(low), self._list_bounds(high)
 
     def find_places(self, own: int, line: Sequence[int]) -> tuple[int, int]:
-        """Return the first place of a value's frame in a line of places, and the place past its last."""
+        """Return the positions of a value's frame in a line of values: the first, and the one after the last."""
         rising = line[::-1] if self._descending else line
-        first = bisect_left(rising, self._low[own], key=self._place)
-        past = max(first, bisect_right(rising, self._high[own], key=self._place))
+        first = bisect_left(rising, self._low[own], key=self._find_bound)
+        past = max(first, bisect_right(rising, self._high[own], key=self._find_bound))
         return (len(line) - past, len(line) - first) if self._descending else (first, past)
 
-    def _place(self, place: int) -> _Bound:
+    def _find_bound(self, place: int) -> _Bound:
         return 0, self._values[place]
 
     def _list_bounds(self, edge: RangeEdge) -> list[_Bound]:

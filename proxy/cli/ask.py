@@ -43,9 +43,9 @@ def query(
     policy: PolicyPath = DEFAULT_POLICY,
     analyst: As = None,
     given: Given = NOTHING_GIVEN,
-    drawn: Annotated[bool, typer.Option("--map", help="Draw the answer: keys against keys, with bands.")] = False,
-    rows: Annotated[int, typer.Option(min=1, help="The most rows of that map in the terminal.")] = 40,
-    html: Annotated[Path | None, typer.Option("--html", help="Write that map to a file, as HTML.")] = None,
+    drawn: Annotated[bool, typer.Option("--map", help="Draw the answer as a map of keys by keys, with bands.")] = False,
+    rows: Annotated[int, typer.Option(min=1, help="The most rows of the map in the terminal.")] = 40,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the map to a file, as HTML.")] = None,
     as_json: Json = False,
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
@@ -102,9 +102,11 @@ def explain(
     given: Given = NOTHING_GIVEN,
     tree: Annotated[
         bool,
-        typer.Option("--tree", help="Draw the formula as typed, and as evaluated with the cost of each literal."),
+        typer.Option(
+            "--tree", help="Draw the formula twice: as you wrote it, and as it is tested, with the cost of each test."
+        ),
     ] = False,
-    svg: Annotated[Path | None, typer.Option("--svg", help="Write that drawing to a file, as SVG.")] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Write the drawing of --tree to a file, as SVG.")] = None,
     verbose: Annotated[
         bool,
         typer.Option("--verbose", help="Show as much as EXPLAIN VERBOSE."),
@@ -164,7 +166,9 @@ def simulate(
         int | None,
         typer.Option(min=1, help="The number of values of a key column without a listed domain."),
     ] = None,
-    rows: Annotated[int | None, typer.Option(min=1, help="The number of rows, to estimate what bounds cut.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="The number of rows, to estimate what the bounds leave out.")
+    ] = None,
     groups: Annotated[
         float | None,
         typer.Option(
@@ -212,12 +216,12 @@ def plan(
         typer.Option(
             min=1e-9,
             max=1000.0,
-            help="The most that the whole list may cost any group.",
+            help="The most epsilon that the whole list may cost any group.",
         ),
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option("--write", help="Write a new file with the tolerances that make all questions fit."),
+        typer.Option("--write", help="Write a new file with tolerances at which all questions fit."),
     ] = None,
     as_json: Json = False,
 ) -> None:

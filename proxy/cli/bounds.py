@@ -54,19 +54,21 @@ _TIMES = 20  # a tolerance of so many times a bound is what ordinary questions h
 
 @dataclass(frozen=True, slots=True)
 class BoundsReport:
-    """The report on released bounds: the bounds, their meaning for the policy, and the cost of the release."""
+    """The report on released bounds: the bounds, how to write them in the policy, and the cost of the release."""
 
-    planned: BoundsRelease
-    found: FoundBounds
-    released: PaidRelease
+    planned_release: BoundsRelease
+    found_bounds: FoundBounds
+    paid_release: PaidRelease
     table: Table
     catalog: Catalog
 
     def lines(self) -> Iterator[str]:
         """Yield the report's lines for a terminal. Text to paste into the policy comes last."""
-        asked, found = self.planned.request, self.found
+        asked, found = self.planned_release.request, self.found_bounds
         paid = (
-            "told again, which costs nothing" if self.released.is_repeated else f"paid {float(asked.epsilon):g} epsilon"
+            "released before, so it costs nothing"
+            if self.paid_release.is_repeated
+            else f"paid {float(asked.epsilon):g} epsilon"
         )
         yield f"Bounds of one ({self.table.unit_text}) in {self.table.name}: {paid}"
         surely = " (counted with noise)" if found.is_counted else " (declared)"
@@ -78,7 +80,7 @@ class BoundsReport:
             least = write_percent(found.cut, places=2)
             yield f"  too few to cut {_write_percent(asked.cut)} only: each bound is for at most {least}"
         for one in found.bounds:
-            yield f"  {_write_sentence(one)}{self._say_declared(one)}"
+            yield f"  {_write_sentence(one)}{self._describe_declared(one)}"
         if any(is_wider_than_declared(one, self.table) for one in found.bounds):
             yield f"  {_WIDER}"
         yield from self._describe_tradeoff()
@@ -94,19 +96,19 @@ class BoundsReport:
             yield from snippet
 
     def sections(self) -> tuple[ReportSection, ...]:
-        """Return the report for a page."""
+        """Return the report's sections for a page."""
         head, *told = [line.strip() for line in self.lines()]
-        if self.found.cut is None:
+        if self.found_bounds.cut is None:
             return (ReportSection("bounds", head, tuple(told)),)
-        units = max(self.found.units, 1)
+        units = max(self.found_bounds.units, 1)
         bars = [
             Bar(
                 _describe(one),
                 one.most_beyond / units,
                 f"{one.most_beyond:,} of {units:,}",
-                float(self.planned.request.cut),
+                float(self.planned_release.request.cut),
             )
-            for one in self.found.bounds
+            for one in self.found_bounds.bounds
         ]
         sentences = told[: told.index("")] if "" in told else told
         drawing = draw_bar_plot("Units beyond each bound, at most; the mark is what was asked for", bars)
@@ -118,12 +120,12 @@ class BoundsReport:
         """Return the report as a JSON document."""
         return {
             "table": self.table.name,
-            "epsilon": float(self.planned.request.epsilon),
-            "paid_before": self.released.is_repeated,
-            "version": self.released.version,
-            "units_at_least": self.found.units,
-            "units_counted": self.found.is_counted,
-            "cut": self.found.cut,
+            "epsilon": float(self.planned_release.request.epsilon),
+            "paid_before": self.paid_release.is_repeated,
+            "version": self.paid_release.version,
+            "units_at_least": self.found_bounds.units,
+            "units_counted": self.found_bounds.is_counted,
+            "cut": self.found_bounds.cut,
             "bounds": [
                 {
                     "of": one.kind.value,
@@ -136,12 +138,12 @@ class BoundsReport:
                     "declared": _write_optional(find_declared_bound(one, self.table)),
                     "wider_than_declared": is_wider_than_declared(one, self.table),
                 }
-                for one in self.found.bounds
+                for one in self.found_bounds.bounds
             ],
             "policy": "\n".join(self._write_snippet()),
         }
 
-    def _say_declared(self, one: FoundBound) -> str:
+    def _describe_declared(self, one: FoundBound) -> str:
         """Return the end of a sentence: that a bound lets more count than the declared one; else an empty text."""
         declared = find_declared_bound(one, self.table)
         if declared is None or not is_wider_than_declared(one, self.table):
@@ -157,14 +159,16 @@ class BoundsReport:
         """Return True if an end of a column's range was found that the policy does not declare."""
         return any(
             one.kind in of and (one.keys, one.column) == (keys, column) and not self._is_declared(one)
-            for one in self.found.bounds
+            for one in self.found_bounds.bounds
         )
 
     def _find_released_bound(self, of: BoundKind, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
-        return next((o.bound for o in self.found.bounds if (o.kind, o.keys, o.column) == (of, keys, column)), None)
+        return next(
+            (o.bound for o in self.found_bounds.bounds if (o.kind, o.keys, o.column) == (of, keys, column)), None
+        )
 
     def _describe_tradeoff(self) -> Iterator[str]:
-        for keys in self.planned.request.keys:
+        for keys in self.planned_release.request.keys:
             found = self._find_released_bound(BoundKind.GROUPS, keys)
             cost = None if found is None else self._describe_cost(keys, max(1, int(found)))
             if cost is not None:
@@ -192,7 +196,7 @@ class BoundsReport:
             question = bind_question(
                 read_bare_question(sql, catalog), catalog, accuracy=accuracy, parameters={}, today=today, is_utc=True
             )
-            plan = planning.plan_question(question, dialect=self.planned.release.counts.dialect)
+            plan = planning.plan_question(question, dialect=self.planned_release.release.counts.dialect)
         except KeyholeError:
             return None
         counted = count_unit_groups(plan.question)
@@ -213,12 +217,16 @@ class BoundsReport:
 
     def _write_snippet(self) -> Iterator[str]:
         """Yield the new bounds as lines of a policy."""
-        named = [(keys, entries) for keys in self.planned.request.keys if (entries := list(self._write_entries(keys)))]
+        named = [
+            (keys, entries)
+            for keys in self.planned_release.request.keys
+            if (entries := list(self._write_entries(keys)))
+        ]
         if named:
             yield f"[tables.{_quote_key(self.table.name)}.groupings]"
             for keys, entries in named:
                 yield f"{_quote_key(', '.join(keys))} = {{ {', '.join(entries)} }}"
-        for name in self.planned.request.columns:
+        for name in self.planned_release.request.columns:
             high = self._find_released_bound(BoundKind.HIGHEST_VALUE, (), name)
             if high is not None and self._is_new((BoundKind.LOWEST_VALUE, BoundKind.HIGHEST_VALUE), (), name):
                 declared = self.table.get_column(name).bounds
@@ -233,7 +241,7 @@ class BoundsReport:
             if found is not None and self._is_new((of,), keys):
                 yield f"{name} = {max(1, int(found))}"
         totals = []
-        for name in self.planned.request.totals:
+        for name in self.planned_release.request.totals:
             low, high = (
                 self._find_released_bound(BoundKind.LOWEST_TOTAL, keys, name),
                 self._find_released_bound(BoundKind.HIGHEST_TOTAL, keys, name),
@@ -337,7 +345,10 @@ def bounds(
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Find them and charge for it. Else nothing is read or spent.")
+        bool,
+        typer.Option(
+            "--yes", help="Find the bounds and charge the epsilon. Without this flag nothing is read or spent."
+        ),
     ] = False,
     dry_run: Annotated[
         bool,

@@ -53,7 +53,7 @@ PIPE_WIDTH = 120  # columns where no terminal says how many, so that the demo lo
 # Notices that the demo leaves out: the comparison with the truth says how many came wrongly, and the rest is in
 # asking.md.
 PASSED_OVER = (
-    "wrong groups", "every value of ", "ranked is every value of ", "windows run over ", "groups without rows lie "
+    "wrong groups", "every value of ", "the ranking has ", "windows run over ", "groups without rows lie "
 )  # fmt: skip
 TRUTH = "truth"
 REFUSED = "SELECT country, count(*) FROM sales GROUP BY country"
@@ -211,11 +211,11 @@ class _Demonstration:
         self._print_title(number + 1, "The first question again")
         self._show_repeat(asked[0])
         self._print_title(number + 2, "The same inside a larger query: what surrounds a question is free")
-        self._show_wrapped(asked[0])
+        self._show_query_around(asked[0])
         self._print_title(number + 3, "What Keyhole does not tell: refused, and nothing is spent")
-        self._show_refused(REFUSED, {})
+        self._show_refusal(REFUSED, {})
         self._print_title(number + 4, "A question sharper than what is left: refused, and nothing is spent")
-        self._show_refused(TOO_SHARP, {"tolerance": "5%"})
+        self._show_refusal(TOO_SHARP, {"tolerance": "5%"})
         self._show_budget("Budget after")
 
     def _print_title(self, number: int, title: str) -> None:
@@ -367,7 +367,7 @@ class _Demonstration:
         found = self._service.source.read_aggregates(
             plan.rewritten,
             plan.question.keys,
-            functionals=len(plan.question.computed),
+            functionals=len(plan.question.computed_functionals),
             timeout_ms=self._service.catalog.statement_timeout_ms,
         ).values
         exact = subtract_offsets(plan.question, found)
@@ -398,7 +398,7 @@ class _Demonstration:
         self._console.print(f"   ({same}{write_row_count(len(rows))}, {taken:.0f} ms)")
         self._console.print(self._notices[1], style="cyan", markup=False)
 
-    def _show_wrapped(self, question: DemoQuestion) -> None:
+    def _show_query_around(self, question: DemoQuestion) -> None:
         text = WRAPPED.format(question=question.sql)
         self._show_sql(text, question.settings)
         self._set_settings(question.settings)
@@ -406,7 +406,7 @@ class _Demonstration:
         self._print_rows(columns, rows)
         self._console.print(self._notices[1], style="cyan", markup=False)
 
-    def _show_refused(self, text: str, settings: dict[str, str]) -> None:
+    def _show_refusal(self, text: str, settings: dict[str, str]) -> None:
         self._show_sql(text, settings)
         self._set_settings(settings)
         try:
@@ -439,7 +439,7 @@ def _list_written_keys(plan: Plan) -> Iterator[tuple[str, ...]]:
 
 
 def describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what: str) -> str:
-    """Return how often an answer is wrong, compared with the truth and with the truth within the tolerance."""
+    """Return in words how often an answer is wrong, compared with the truth exactly and within the tolerance."""
     missed, within, beyond = (
         int(np.sum(truly & ~shown)),
         int(np.sum(shown & ~truly & nearly)),
@@ -457,7 +457,10 @@ def round_up_epsilon(epsilon: float) -> str:
 
 
 def evaluate_exactly(formula: Formula, exact: Integers, *, common: CommonSums | None = None) -> Booleans:
-    """Return, by key, if a formula holds on the exact aggregates; on sums of cells if `common` reads several."""
+    """Return, by key, True if a formula holds on the exact aggregates.
+
+    With `common`, the aggregates are sums of cells, from which the functionals are computed.
+    """
 
     def test_literal(cut: Cut) -> Booleans:
         if common is not None and common.cells:

@@ -81,15 +81,15 @@ def write_starter_policy(
     spark: Sequence[str] = (),
     refresh: str | None = None,
 ) -> str:
-    """Return the text of a conservative policy.
+    """Return the text of a conservative starter policy.
 
     Every table and column is listed, none is exposed, and every choice is left to the owner. A password in `url` is
     replaced by `${KEYHOLE_SOURCE_PASSWORD}`; a token is left out.
 
     Parameters:
         unit: who is protected; None if the owner has yet to say.
-        known: by table, what the source's catalogue says: which unique columns number rows rather than people,
-            and which foreign keys lead to tables that may name people.
+        known: by table, facts from the source's catalogue: the unique columns that number rows rather than people, and
+            the foreign keys to tables that may name people.
         spark: the lines of `[source]` besides the address.
         refresh: when rows of all tables change; None if the owner has yet to say.
 
@@ -129,13 +129,13 @@ def _write_policy_head(url: str, spark: Sequence[str], unit: Unit, purpose: Purp
         (
             "epsilon_per_predicate",
             chosen.per_predicate,
-            f"all answers about one group: {_describe_rise(chosen.per_predicate)}",
+            f"all answers about one group: {_describe_belief(chosen.per_predicate)}",
         )
     ]
     if unit is not Unit.ROW:
-        caps.append(("epsilon_per_unit", chosen.per_unit, f"all answers together: {_describe_rise(chosen.per_unit)}"))
+        caps.append(("epsilon_per_unit", chosen.per_unit, f"all answers together: {_describe_belief(chosen.per_unit)}"))
     caps.append(
-        ("epsilon_per_query", chosen.per_query, f"one question, for a group: {_describe_rise(chosen.per_query)}")
+        ("epsilon_per_query", chosen.per_query, f"one question, for a group: {_describe_belief(chosen.per_query)}")
     )
     lines = "".join(f"{f'{key} = {epsilon}':29} # {comment}\n" for key, epsilon, comment in caps)
     many = (
@@ -147,7 +147,7 @@ def _write_policy_head(url: str, spark: Sequence[str], unit: Unit, purpose: Purp
     return _HEAD % (source, chosen.tolerance, unit, told) + lines + many + _TAIL
 
 
-def _describe_rise(epsilon: float) -> str:
+def _describe_belief(epsilon: float) -> str:
     return f"to {100 * compute_posterior(epsilon):.0f} %"
 
 

@@ -54,7 +54,7 @@ app = typer.Typer(
 
 
 class Form(StrEnum):
-    """The format of an exported log."""
+    """The file format of an exported log."""
 
     JSONL = "jsonl"
     PARQUET = "parquet"
@@ -103,7 +103,9 @@ def _find_reservation(ledger: Ledger, identity: str) -> str:
 
 @app.command()
 def show(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="An id, or how it starts.")],
+    identity: Annotated[
+        str, typer.Argument(metavar="ID", help="The reservation's or question's id, or its beginning.")
+    ],
     policy: PolicyPath = DEFAULT_POLICY,
     as_json: Json = False,
 ) -> None:
@@ -152,14 +154,20 @@ def verify(
 
 @app.command()
 def settle(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="An id, or how it starts.")],
+    identity: Annotated[
+        str, typer.Argument(metavar="ID", help="The reservation's or question's id, or its beginning.")
+    ],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     spent: Annotated[
-        bool, typer.Option("--spent", help="Count its worst case as spent. This or --untouched is required.")
+        bool,
+        typer.Option("--spent", help="Count the reservation's worst case as spent. This or --untouched is required."),
     ] = False,
     untouched: Annotated[
-        bool, typer.Option("--untouched", help="Return it: you vouch that the question never reached the data.")
+        bool,
+        typer.Option(
+            "--untouched", help="Refund its worst case: you confirm that the question never reached the data."
+        ),
     ] = False,
     by: By = None,
 ) -> None:
@@ -264,8 +272,8 @@ def paths(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
 
 @app.command()
 def prune(
-    table: Annotated[str, typer.Argument(help="As keyhole ledger paths names it.")],
-    version: Annotated[str, typer.Argument(help="Likewise.")],
+    table: Annotated[str, typer.Argument(help="The table, as keyhole ledger paths names it.")],
+    version: Annotated[str, typer.Argument(help="The data version, as keyhole ledger paths names it.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,

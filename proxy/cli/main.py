@@ -114,10 +114,10 @@ def budget(
         bool,
         typer.Option(
             "--map",
-            help="Draw a map of the percent of each group's budget that is spent.",
+            help="Draw a map of each group's spent budget, in percent.",
         ),
     ] = False,
-    svg: Annotated[Path | None, typer.Option("--svg", help="Write that map to a file, as SVG.")] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Write the map to a file, as SVG.")] = None,
     table: Annotated[str | None, typer.Option("--table", help="Only this table.")] = None,
     rows: Annotated[int, typer.Option(min=1, help="The most rows of a map in the terminal.")] = 40,
     as_json: Json = False,
@@ -331,12 +331,12 @@ def play(
     with freeze_objects():
         from proxy.console.play.standalone import serve_playground
 
-    def tell(address: str) -> None:
+    def print_address(address: str) -> None:
         print(f"the playground is at {address}; end it with Ctrl-C", flush=True)
 
     with print_refusals(as_json=False):
         own = _read_own_streams(policy, table=table, place=place, time=time)
-        serve_playground(port=port, scores=scores, report_address=tell, own=own)
+        serve_playground(port=port, scores=scores, report_address=print_address, own=own)
 
 
 def _read_own_streams(

@@ -135,7 +135,7 @@ def start(
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Charge a monitor's whole horizon and start its looks. Asks first."""
     said, who = read_reason(why), read_decider(by)

@@ -38,8 +38,8 @@ window = typer.Typer(name="window", help="Open a budget window: all balances sta
 
 
 def grant(
-    epsilon: Annotated[float, typer.Argument(help="By how much.")],
-    cap: Annotated[Cap, typer.Option("--cap", help="The cap of one group, one privacy unit or one table.")],
+    epsilon: Annotated[float, typer.Argument(help="By how much the cap rises, in epsilon.")],
+    cap: Annotated[Cap, typer.Option("--cap", help="The raised cap: of one group, one privacy unit or one table.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     table: Annotated[str | None, typer.Option(help="On this table only; required with --cap table.")] = None,
@@ -55,7 +55,7 @@ def grant(
 
 
 def revoke(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="An id, or how it starts.")],
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The grant's id, or its beginning.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
@@ -103,7 +103,7 @@ def grants(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
 
 
 def approve(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's whole id.")],
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's full id.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
@@ -120,7 +120,7 @@ def approve(
 
 
 def decline(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's whole id.")],
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's full id.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
@@ -166,7 +166,7 @@ def queue(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
 def open_window(
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
-    sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    sure: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     by: By = None,
 ) -> None:
     """Let all balances start from zero. This weakens the promise to everybody in the data, for good."""
@@ -201,10 +201,10 @@ def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None
 
 
 def find_pinned_knowledge(policy: Policy) -> Knowledge:
-    """Return the public knowledge of the columns from the pins. The caps are computed with it.
+    """Return the public knowledge about columns that the pins contain, with which caps are computed.
 
-    Return nothing if the pins are not of this policy. Groups then count as if every combination of keys were possible,
-    which overstates.
+    Return nothing if the pins belong to another policy. Groups then count as if every combination of keys were
+    possible, which overstates their losses.
     """
     try:
         return find_all_dependencies(make_catalog_from_pins(policy))

@@ -38,7 +38,7 @@ class UsageCount:
         finally:
             with self._lock:
                 self._users -= 1
-                last = self._take_last()
+                last = self._end_use()
             last()
 
     def give_up(self, then: Callable[[], None]) -> None:
@@ -50,10 +50,10 @@ class UsageCount:
             if self._is_given_up:
                 return
             self._is_given_up, self._then = True, then
-            last = self._take_last()
+            last = self._end_use()
         last()
 
-    def _take_last(self) -> Callable[[], None]:
+    def _end_use(self) -> Callable[[], None]:
         then = self._then
         if then is None or self._users:
             return _do_nothing

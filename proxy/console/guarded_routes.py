@@ -30,16 +30,16 @@ _API, _EVENTS = "/api/", "/events"
 def make_public_routes(parts: ConsoleParts) -> APIRouter:
     """Return a router for everybody: the login page, and the files that it loads."""
 
-    async def let_in(request: Request) -> None:
+    async def check_request(request: Request) -> None:
         request.state.role = None
 
-    return _make_router(parts, let_in, otherwise=LOGIN)
+    return _make_router(parts, check_request, otherwise=LOGIN)
 
 
 def make_analyst_routes(parts: ConsoleParts) -> APIRouter:
     """Return a router for the logged-in analyst, `request.state.analyst`. Requests are limited as REST's are."""
 
-    async def let_in(request: Request) -> None:
+    async def check_request(request: Request) -> None:
         analyst = find_session(parts, request)
         if analyst is None:
             raise refuse_ended_session()
@@ -51,19 +51,19 @@ def make_analyst_routes(parts: ConsoleParts) -> APIRouter:
             parts.gate.take_stream(analyst) if streams else parts.gate.take_slot(analyst)
         )
 
-    return _make_router(parts, let_in, otherwise=LOGIN)
+    return _make_router(parts, check_request, otherwise=LOGIN)
 
 
 def make_owner_routes(parts: ConsoleParts) -> APIRouter:
     """Return a router for the logged-in owner, at addresses that the policy allows."""
 
-    async def let_in(request: Request) -> None:
+    async def check_request(request: Request) -> None:
         check_owner_address(parts, request)
         if not has_owner_session(parts, request):
             raise refuse_ended_session()
         request.state.role = OWNER
 
-    return _make_router(parts, let_in, otherwise=OWNER_LOGIN)
+    return _make_router(parts, check_request, otherwise=OWNER_LOGIN)
 
 
 def find_session(parts: ConsoleParts, request: Request) -> Analyst | None:
@@ -115,9 +115,9 @@ def _drop_if_ended(parts: ConsoleParts, session: ConsoleSession | None) -> Conso
 
 
 def check_owner_address(parts: ConsoleParts, request: Request) -> None:
-    """Raise KH408, as for a missing page, if the owner's pages may not be shown at this address or host name.
+    """Raise KH408, as for a missing page, if the owner's pages must not be shown to this address or host name.
 
-    If the host name is not this machine's own, a proxy or another name server sent the request here.
+    A host name that is not this machine's own means that a proxy or another name server sent the request here.
     """
     if parts.section.owner_from == "anywhere":
         return
@@ -171,7 +171,7 @@ def _is_same_host(origin: str, host: str) -> bool:
 
 
 def _make_router(
-    parts: ConsoleParts, let_in: Callable[[Request], Coroutine[Any, Any, None]], *, otherwise: str
+    parts: ConsoleParts, check_request: Callable[[Request], Coroutine[Any, Any, None]], *, otherwise: str
 ) -> APIRouter:
     class GuardedConsoleRoute(APIRoute):
         def get_route_handler(self) -> Handler:
@@ -184,7 +184,7 @@ def _make_router(
                 try:
                     if request.method not in ("GET", "HEAD"):
                         check_same_origin(request)
-                    await let_in(request)
+                    await check_request(request)
                     return await handler(StrictRequest(request.scope, request.receive))
                 except (KeyholeError, RequestValidationError, HTTPException) as error:
                     return _refuse(request, error, otherwise=otherwise)

@@ -41,30 +41,30 @@ class PlanReport:
 
     def _write_lines(self) -> Iterator[str]:
         planned = self.planned
-        many = len(planned.listed)
+        many = len(planned.questions)
         yield f"{many} question{'' if many == 1 else 's'}, in this order; nothing was asked, nothing is spent."
         if not many:
             return
-        yield from _write_table(planned, planned.as_wished, {}, self._find_tolerance)
-        yield from _describe_sum(planned.as_wished, most_nano=planned.most_nano)
+        yield from _write_table(planned, planned.unchanged, {}, self._find_tolerance)
+        yield from _describe_sum(planned.unchanged, most_nano=planned.most_nano)
         yield from self._describe_factor()
         if self.service.catalog.budget.delta is not None:
             yield WITH_DELTA
-        if planned.split is not None:
+        if planned.narrowed is not None:
             yield ""
             yield "The best split that was found, to be set before each question:"
-            yield from _write_table(planned, planned.split, planned.tolerances, self._find_tolerance)
-            yield from _describe_sum(planned.split, most_nano=planned.most_nano)
+            yield from _write_table(planned, planned.narrowed, planned.tolerances, self._find_tolerance)
+            yield from _describe_sum(planned.narrowed, most_nano=planned.most_nano)
 
     def _describe_factor(self) -> Iterator[str]:
         planned = self.planned
-        fitting = sum(quote.fits for quote in planned.as_wished.quotes)
-        many = len(planned.as_wished.quotes)
+        fitting = sum(quote.fits for quote in planned.unchanged.quotes)
+        many = len(planned.unchanged.quotes)
         every = f"{fitting} of {many} fit as wished"
         match planned.factor:
-            case None if all(quote.fits for quote in planned.as_wished.quotes):
+            case None if all(quote.fits for quote in planned.unchanged.quotes):
                 yield f"{every}, and cost nothing."
-            case None if not any(quote.charge or quote.short_balance for quote in planned.as_wished.quotes):
+            case None if not any(quote.charge or quote.short_balance for quote in planned.unchanged.quotes):
                 yield f"{every}."
             case None:
                 yield f"{every}. No factor up to {FACTORS[-1]} on their tolerances makes all fit."
@@ -82,7 +82,7 @@ class PlanReport:
         """Yield lines about questions that do not fit with any tolerance, and about what the others need."""
         beyond = [
             str(number)
-            for number, one in enumerate(self.planned.listed, start=1)
+            for number, one in enumerate(self.planned.questions, start=1)
             if one.statement in self.planned.unfitting
         ]
         if factor is not None:
@@ -93,23 +93,23 @@ class PlanReport:
 
     def _find_tolerance(self, one: ListedQuestion) -> str:
         """Return the tolerance that a question has before any change."""
-        return "" if one.asked is None else one.asked.read_accuracy(self.service.catalog).tolerance
+        return "" if one.asked_question is None else one.asked_question.read_accuracy(self.service.catalog).tolerance
 
     def make_document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
         planned = self.planned
         return {
-            "questions": _describe_questions(planned, planned.as_wished, {}, self._find_tolerance),
-            "together": _describe_joint_cost(planned.as_wished),
-            "fit": sum(quote.fits for quote in planned.as_wished.quotes),
+            "questions": _describe_questions(planned, planned.unchanged, {}, self._find_tolerance),
+            "together": _describe_joint_cost(planned.unchanged),
+            "fit": sum(quote.fits for quote in planned.unchanged.quotes),
             "sure": self.service.catalog.budget.delta is None,
             "max_epsilon": None if planned.most_nano is None else planned.most_nano / NANO,
             "factor": None if planned.factor is None else float(planned.factor),
             "split": None
-            if planned.split is None
+            if planned.narrowed is None
             else {
-                "questions": _describe_questions(planned, planned.split, planned.tolerances, self._find_tolerance),
-                "together": _describe_joint_cost(planned.split),
+                "questions": _describe_questions(planned, planned.narrowed, planned.tolerances, self._find_tolerance),
+                "together": _describe_joint_cost(planned.narrowed),
             },
         }
 
@@ -124,7 +124,7 @@ def write_tolerances(sql: str, planned: PlannedList) -> str:
     parts: list[str] = []
     at = 0
     begun: set[int] = set()
-    for one in planned.listed:
+    for one in planned.questions:
         if one.statement in begun or one.statement not in planned.tolerances:
             continue
         begun.add(one.statement)
@@ -140,7 +140,7 @@ def write_tolerances(sql: str, planned: PlannedList) -> str:
 
 def _write_setting(one: ListedQuestion) -> str:
     """Return SQL that sets the tolerance for the statements after it."""
-    before = None if one.asked is None else one.asked.settings.get("keyhole.tolerance")
+    before = None if one.asked_question is None else one.asked_question.settings.get("keyhole.tolerance")
     return f"SET keyhole.tolerance = '{quote_literal(before)}';" if before else "RESET keyhole.tolerance;"
 
 
@@ -157,7 +157,7 @@ def _write_table(
     wished: Callable[[ListedQuestion], str],
 ) -> Iterator[str]:
     rows = []
-    for number, (one, quote) in enumerate(zip(planned.listed, rehearsed.quotes, strict=True), start=1):
+    for number, (one, quote) in enumerate(zip(planned.questions, rehearsed.quotes, strict=True), start=1):
         tolerance = tolerances.get(one.statement) or wished(one)
         price = (
             _write_epsilon(quote.analyst_cost.epsilon_nano),
@@ -232,7 +232,7 @@ def _describe_questions(
             "refused": None if quote.refusal is None else f"{quote.refusal.code}: {quote.refusal.message}",
             "short": None if quote.short_balance is None else _describe_shortage(quote),
         }
-        for one, quote in zip(planned.listed, rehearsed.quotes, strict=True)
+        for one, quote in zip(planned.questions, rehearsed.quotes, strict=True)
     ]
 
 

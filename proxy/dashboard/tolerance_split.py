@@ -54,29 +54,32 @@ class PlannedList:
     `factor` is the smallest factor on all tolerances with which all questions fit, or None. A factor below 1 means that
     all tolerances could be narrower.
 
-    `tolerances` has the new tolerance of each statement that needs a change, by statement number. `split` is the list's
-    rehearsal with these tolerances. If the list fits unchanged, or if nothing makes it fit, there are none.
+    `tolerances` has the new tolerance of each statement that needs a change, by statement number. `narrowed` is the
+    list's rehearsal with these tolerances. If the list fits unchanged, or if nothing makes it fit, there are none.
 
     `unfitting` are the numbers of the statements that do not fit with any tolerance, even if asked alone. `factor` and
-    `split` are then for the other statements.
+    `narrowed` are then for the other statements.
     """
 
-    listed: tuple[ListedQuestion, ...]
-    as_wished: RehearsedList
+    questions: tuple[ListedQuestion, ...]
+    unchanged: RehearsedList
     factor: Decimal | None
     tolerances: dict[int, str]
-    split: RehearsedList | None
+    narrowed: RehearsedList | None
     most_nano: int | None
     unfitting: tuple[int, ...] = ()
 
     @property
     def final(self) -> RehearsedList:
         """The rehearsal with the changes that make the list fit, if there are any; otherwise without changes."""
-        return self.split or self.as_wished
+        return self.narrowed or self.unchanged
 
 
 def rehearse_list(service: Service, listed: Sequence[ListedQuestion], *, most_nano: int | None) -> RehearsedList:
-    """Rehearse a list without any changes. Raise KH502."""
+    """Return which questions of a list would fit the balances, one after the other, without changes.
+
+    Raise KH502 if the ledger is not available.
+    """
     return _ListTrial(service, tuple(listed), most_nano).wished
 
 
@@ -85,8 +88,8 @@ def plan_list(
 ) -> PlannedList:
     """Find tolerances with which all questions of a list fit the balances.
 
-    `most_nano` is the list's own budget: the largest loss that it may add to one group, in 1e-9 epsilon. Raise KH502,
-    and KH430 if planning takes longer than `longest_ms` (None: no limit).
+    `most_nano` is the list's own budget: the largest loss that it may add to one group, in 1e-9 epsilon. Raise KH502
+    if the ledger is not available, and KH430 if planning takes longer than `longest_ms` (None: no limit).
     """
     trial = _ListTrial(service, tuple(listed), most_nano, longest_ms=longest_ms)
     factor = trial.find_factor() if trial.movable else None
@@ -140,7 +143,9 @@ class _ListTrial:
         self._longest_ms = longest_ms
         self._began = time.monotonic()
         self._wishes = tuple(self._plan_with_tolerance(one, None) for one in listed)
-        tables = (one.asked.question.table.ledger_root.table for one in listed if one.asked is not None)
+        tables = (
+            one.asked_question.question.table.ledger_root.table for one in listed if one.asked_question is not None
+        )
         self._stage = Rehearsals(service, frozenset(tables), most_nano=most_nano)
         self._plans: dict[tuple[int, Decimal], Question] = {}
         self._known: dict[int, KnownQuestion] = {}
@@ -204,7 +209,7 @@ class _ListTrial:
         found: dict[int, str] = {}
         for one in self._all:
             factor = factors.get(one.statement, Decimal(1))
-            if one.asked is not None and factor != 1 and one.statement not in found:
+            if one.asked_question is not None and factor != 1 and one.statement not in found:
                 found[one.statement] = _multiply_tolerances(one, self._service, factor)
         return found
 
@@ -305,7 +310,7 @@ class _ListTrial:
     def _scale_question(self, place: int, factor: Decimal) -> Question:
         """Return a question with its tolerances multiplied by a factor. Only the calibration changes, not the SQL."""
         wish, one = self._wishes[place], self._all[place]
-        if factor == 1 or one.asked is None or one.statement not in self.movable:
+        if factor == 1 or one.asked_question is None or one.statement not in self.movable:
             return wish
         if (place, factor) not in self._plans:
             self._plans[place, factor] = self._calibrate(one, wish, factor)
@@ -350,10 +355,10 @@ class _ListTrial:
 
 def _plan_with_tolerance(service: Service, one: ListedQuestion, tolerance: str | None) -> Question:
     """Plan a listed question as a session would ask it. A given `tolerance` replaces the question's own."""
-    if one.asked is None:
+    if one.asked_question is None:
         assert one.refusal is not None, "what is not asked is refused"
         return one.refusal
-    asked = one.asked
+    asked = one.asked_question
     if tolerance is not None:
         asked = replace(asked, settings={**asked.settings, "keyhole.tolerance": tolerance})
     try:
@@ -364,8 +369,8 @@ def _plan_with_tolerance(service: Service, one: ListedQuestion, tolerance: str |
 
 def _multiply_tolerances(one: ListedQuestion, service: Service, factor: Decimal) -> str:
     """Return a question's tolerances, multiplied by a factor, as text for the setting."""
-    assert one.asked is not None, "a question that was read"
-    return widen_tolerances(one.asked.read_accuracy(service.catalog).tolerance, factor)
+    assert one.asked_question is not None, "a question that was read"
+    return widen_tolerances(one.asked_question.read_accuracy(service.catalog).tolerance, factor)
 
 
 def _round_factor_up(factor: float) -> Decimal:

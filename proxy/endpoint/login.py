@@ -40,7 +40,7 @@ _WIDE_COPIES = 9  # the same, where one character may make every other of a text
 
 
 class ClientGone(Exception):
-    """The client ended the connection."""
+    """The error for a client that has ended the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class LoginOrigin:
 class ClientStream:
     """A client's socket, unencrypted or with TLS, and its protocol state.
 
-    `channel` is None in the clear. `was_probed`: it was sent something to learn whether it is there. `heard` is
+    `channel` is None without TLS. `was_probed`: a message was sent to find out if the client still exists. `heard` is
     called whenever the client has sent something.
     """
 
@@ -107,7 +107,7 @@ class ClientStream:
     async def start_tls(self, credentials: Credentials, *, agreeing: bool) -> None:
         """Start TLS, after an SSLRequest if `agreeing`, otherwise because the client began a handshake.
 
-        Raises ProtocolViolation for what came in the clear, SSLError or ClientGone where no handshake comes about.
+        Raises ProtocolViolation for unencrypted data after the request, SSLError or ClientGone if the handshake fails.
         """
         self._heard()
         self.connection.start_encryption()
@@ -145,7 +145,7 @@ class ClientStream:
             return
         self.writer.close()
         if self.channel is not None:
-            self.channel.below.release()
+            self.channel.raw_channel.release()
         try:
             await asyncio.wait_for(self.writer.wait_closed(), grace_s)
         except (OSError, TimeoutError, asyncio.CancelledError):
@@ -155,11 +155,10 @@ class ClientStream:
 async def log_in(
     stream: ClientStream, catalog: Catalog, tls: Tls | None, *, caller: LoginOrigin, check: Callable[[], None]
 ) -> Login | Cancel:
-    """Return the login that was proved, or a request to cancel. Raise KeyholeError, ProtocolViolation or ClientGone.
+    """Return the login that succeeded, or a request to cancel. Raise KeyholeError, ProtocolViolation or ClientGone.
 
-    `check` may refuse by an error of its own to look at any password; cancelling is always possible.
-
-    Where there is `tls`, the client must have been held from the start.
+    `check` may raise its own error before any password is checked. A request to cancel is always possible. With `tls`,
+    reading from the client must have been paused from the start.
     """
     if tls is not None and await begins_with_tls(stream.writer):
         await stream.start_tls(tls.read_credentials(), agreeing=False)
@@ -174,7 +173,7 @@ async def log_in(
         raise ProtocolViolation("expected a startup packet")
     if tls is not None and tls.required and stream.channel is None:
         hint = "Connect with sslmode=verify-full, or sslmode=require where you cannot verify."
-        raise KeyholeError("KH407", "this server takes logins over TLS alone", hint=hint)
+        raise KeyholeError("KH407", "this server takes logins only over TLS", hint=hint)
     check()
     asked = read_login(message)
     if message.version[1] > NEWEST_MINOR or asked.extensions:

@@ -22,24 +22,24 @@ _FIRST_BYTE_OF_TLS = b"\x16"
 
 @dataclass(frozen=True, slots=True)
 class TlsChannel:
-    """A connection with TLS: its streams, and the certificates that a login can be bound to.
+    """A connection with TLS: its streams, and the certificates for a login.
 
-    `end_point` is the hash of the certificate that was shown, `common_name` that of the client's verified one. `below`
-    is to be released when the writer has been closed.
+    `end_point` is the hash of the server's certificate, for channel binding. `common_name` is the name in the client's
+    verified certificate. Release `raw_channel` after the writer has been closed.
     """
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     end_point: bytes | None
     common_name: str | None
-    below: DelayedEnd
+    raw_channel: DelayedEnd
 
 
 def pause_before_first_byte(writer: asyncio.StreamWriter) -> None:
-    """Stop reading from a client that is being accepted, until `begins_with_tls` has seen the first byte.
+    """Stop reading from a newly accepted client until `begins_with_tls` has seen the first byte.
 
-    To be called when the connection is made: the pause takes effect one turn of the loop later, before anything is
-    read. Up to Python 3.11.6 asyncio begins to read after that call, whatever was paused in it.
+    Call it when the connection is made. The pause takes effect one turn of the loop later, before anything is read. Up
+    to Python 3.11.6 asyncio begins to read after that callback, even if reading was paused in it.
     """
     asyncio.get_running_loop().call_soon(_get_transport(writer).pause_reading)
 
@@ -64,9 +64,9 @@ async def begins_with_tls(writer: asyncio.StreamWriter) -> bool:
 
 
 async def agree_to_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer an SSLRequest with yes. Raise ProtocolViolation if the client has sent anything after it in the clear.
+    """Answer an SSLRequest with yes. Raise ProtocolViolation if the client has sent unencrypted data after it.
 
-    Reading stops before the answer goes out: what the client sends from then on is read by the handshake alone.
+    Reading stops before the answer is sent, so that only the handshake reads the client's next bytes.
     """
     _get_transport(writer).pause_reading()
     reader.feed_eof()  # so that what was received can be looked at without waiting for more
@@ -76,9 +76,9 @@ async def agree_to_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *, insists_on_alpn: bool) -> TlsChannel:
-    """Run the TLS handshake on the socket of `writer`, and return the encrypted connection. Raise OSError.
+    """Run the TLS handshake on the socket of `writer`, and return the encrypted connection.
 
-    The streams are new: nothing that was received before is in them.
+    Raise OSError if the handshake fails. The streams are new: nothing that was received before is in them.
     """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(loop=loop)
@@ -108,7 +108,7 @@ async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *,
         writer=asyncio.StreamWriter(transport, protocol, reader, loop),
         end_point=credentials.end_point,
         common_name=_read_common_name(session.getpeercert(binary_form=True)),
-        below=below,
+        raw_channel=below,
     )
 
 

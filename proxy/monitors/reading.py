@@ -175,17 +175,20 @@ class ServiceMonitorReader:
         self.find_readable(name, analyst=analyst, position=position)
 
     def read_alerts(self, name: str, *, analyst: str) -> RelationRows:
-        """Return a monitor's alerts, as the rows of its relation. Raise KH306 and KH605."""
+        """Return a monitor's alerts, as the rows of its relation. Charge the analyst for reading.
+
+        Raise KH306 if the analyst's own cap does not cover it, KH605 for a monitor that the analyst may not read.
+        """
         monitor = self.find_readable(name, analyst=analyst)
         run = self._find_run(monitor)
         if run is None:
             return RelationRows((), (self._explain_silence(monitor),))
         self._charge_reader(run, analyst=analyst)
         relation, plan = self._find_relation(monitor), self.plan_monitor(monitor)
-        answered = tuple(name for name, _ in relation.columns[: -len(relation.times)])
+        answered = tuple(name for name, _ in relation.columns[: -len(relation.time_columns)])
         read = self._read_run(run, AlertWriter(plan, run, answered), after=0)
         notices = () if run.state is MonitorState.RUNNING else (f"the monitor {name} is {run.state}: {run.reason}.",)
-        return RelationRows(tuple(make_relation_row(alert, relation.times) for alert in read.alerts), notices)
+        return RelationRows(tuple(make_relation_row(alert, relation.time_columns) for alert in read.alerts), notices)
 
     def list_monitors(self, *, analyst: str) -> RelationRows:
         """Return the rows of `keyhole.monitors`."""
@@ -220,7 +223,10 @@ class ServiceMonitorReader:
         return RelationRows(tuple(rows), tuple(notices))
 
     def explain(self, name: str, *, analyst: str, form: ExplainFormat) -> tuple[str, ...]:
-        """Return EXPLAIN's lines for a query of the monitor's relation. Raise KH605."""
+        """Return EXPLAIN's lines for a query of the monitor's relation.
+
+        Raise KH605 if the analyst may not read the monitor.
+        """
         plan = self.plan_monitor(self.find_readable(name, analyst=analyst))
         if form == "json":
             return (json.dumps([{"Keyhole": make_monitor_json(plan)}], indent=2, ensure_ascii=False),)
@@ -250,7 +256,7 @@ class ServiceMonitorReader:
             return known[1]
 
     def read_status(self, monitor: Monitor) -> MonitorStatus:
-        """Return the progress of a monitor, from the ledger and the clock."""
+        """Return the progress and promise of a monitor, read from the ledger and the clock."""
         plan, run = self.plan_monitor(monitor), self._find_run(monitor)
         windows, number = plan.windows, 0 if run is None else run.last_look
         running = run is not None and run.state is MonitorState.RUNNING
@@ -275,9 +281,9 @@ class ServiceMonitorReader:
         )
 
     def begin_reading(self, monitor: Monitor, *, analyst: str) -> int:
-        """Charge the analyst for reading a monitor, and return the number of its last look. Raise KH306.
+        """Charge the analyst for reading a monitor, and return the number of its last look.
 
-        Alerts of later looks are then sent.
+        Raise KH306 if the analyst's own cap does not cover the reading. The caller then sends alerts of later looks.
         """
         run = self._find_run(monitor)
         if run is None:
@@ -298,7 +304,7 @@ class ServiceMonitorReader:
         return self._read_alerts(monitor, run, after=after, most=most)
 
     def read_alerts_for_owner(self, monitor: Monitor, *, after: int = 0) -> NoticePage:
-        """Return the same page for the owner, without a charge."""
+        """Return a page of alerts and clearings for the owner, after the look `after`. Nobody is charged."""
         run = self._find_run(monitor)
         return _make_empty_page(after) if run is None else self._read_alerts(monitor, run, after=after)
 
@@ -347,11 +353,14 @@ class ServiceMonitorReader:
         if run is None or run.last_look <= after:
             return MonitorNews(monitor.name, state, "" if run is None else run.reason, after, origin)
         page = self._read_alerts(monitor, run, after=after)
-        closed = tuple(_list_closed(self.plan_monitor(monitor).windows, after=after, last=page.last_look))
+        closed = tuple(_list_closed_windows(self.plan_monitor(monitor).windows, after=after, last=page.last_look))
         return MonitorNews(monitor.name, state, run.reason, page.last_look, origin, page.alerts, page.cleared, closed)
 
     def admit_channel(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
-        """Return the monitor that has this channel, if the analyst may read it, and charge the analyst. Raise KH306."""
+        """Return the monitor that has this channel, if the analyst may read it, and charge the analyst.
+
+        Raise KH306 if the analyst's own cap does not cover it.
+        """
         for monitor in self.list_readable(analyst):
             if name_channel(monitor.name) == channel:
                 return AdmittedMonitor(monitor.name, self.begin_reading(monitor, analyst=analyst))
@@ -400,7 +409,7 @@ class ServiceMonitorReader:
         return f"the monitor {monitor.name} was declared anew, and was not started since: it has alerted nothing"
 
     def _charge_reader(self, run: MonitorRun, *, analyst: str) -> None:
-        """Charge an analyst once for reading a run. Raise KH306."""
+        """Charge an analyst once for reading a run. Raise KH306 if the budget does not suffice."""
         if (run.run, analyst) in self._paid:
             return
         # the owner named its readers: that needs no other word
@@ -467,7 +476,7 @@ def _refuse_if_ledger_fails() -> Iterator[None]:
         raise report_unavailable_ledger() from None
 
 
-def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[ClosedWindow]:
+def _list_closed_windows(windows: WindowPlan, *, after: int, last: int) -> Iterator[ClosedWindow]:
     """Yield the windows whose last look is later than the look `after`, and not later than the look `last`."""
     before_last = (windows.looks - 1) * windows.every
     first, end = (

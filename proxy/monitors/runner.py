@@ -63,7 +63,7 @@ class _WaitingRun:
     """A run with its due looks, and the newest stored states of its windows."""
 
     watched: WatchedRun
-    kept: _RunMemory
+    memory: _RunMemory
     due: Sequence[DueLook]
     states: Mapping[int, WindowState]
 
@@ -118,7 +118,10 @@ class MonitorRunner:
         )
 
     def make_due_looks(self) -> None:
-        """Make every look that is due now. Looks of the same moment share statements at the source if possible."""
+        """Make every look that is due now, and record it in the ledger.
+
+        If possible, looks of the same moment share statements at the source.
+        """
         with self._serving.hold_open() as service:
             if service.catalog is not self._catalog:
                 self._reset_for_policy(service)
@@ -243,11 +246,11 @@ class MonitorRunner:
                 held = monitors.take_leases([one.name for one in waiting], holder=self._holder, seconds=_LEASE_S)
         except LedgerError:
             for one in waiting:
-                self._log_complaint_once(service, one.name, one.kept, report_unavailable_ledger())
+                self._log_complaint_once(service, one.name, one.memory, report_unavailable_ledger())
         else:
             for one in waiting:
                 if one.name not in held:
-                    one.kept.complaint = ""
+                    one.memory.complaint = ""
         try:
             yield [one for one in waiting if one.name in held]
         finally:
@@ -258,10 +261,10 @@ class MonitorRunner:
     def _prepare_looks(self, one: _WaitingRun) -> list[PreparedLook]:
         """Draw and store the noise for the due looks, and return the prepared looks."""
         watched, prepared = one.watched, []
-        with self._log_what_prevents(watched.service, one.name, watched.run.run, one.kept):
+        with self._log_what_prevents(watched.service, one.name, watched.run.run, one.memory):
             looks = (watched.prepare_look(each, one.states.get(each.window)) for each in one.due)
             prepared = [look for look in looks if look is not None]
-            one.kept.complaint = ""
+            one.memory.complaint = ""
         return prepared
 
     def _make_looks(self, looks: Sequence[PreparedLook]) -> None:
@@ -332,7 +335,7 @@ class MonitorRunner:
 
 @asynccontextmanager
 async def run_looks(runner: MonitorRunner) -> AsyncIterator[None]:
-    """Make due looks every `POLL_S` seconds, in a thread of its own, while the block runs."""
+    """Make due looks every `POLL_S` seconds in a separate thread, while the block runs."""
     stopping = threading.Event()
 
     def look_again() -> None:

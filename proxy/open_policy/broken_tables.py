@@ -67,7 +67,7 @@ class PartlyPinnedSource:
 
     @contextmanager
     def check_others(self, policy: Policy) -> Iterator[None]:
-        """Name the left-out tables in the error if the block, which checks the others, raises because of them."""
+        """Name the left-out tables in any error that the block raises while it checks the other tables."""
         try:
             yield
             return
@@ -99,11 +99,14 @@ class PartlyPinnedSource:
         return self._pins.get_types(name) or {} if table is None else [column.name for column in table.columns]
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Keep the database file open during the block, if the source opens it only while reading. Raise KH008."""
+        """Keep the database file open during the block, if the source opens it only while reading.
+
+        Raise KH008 if the source does not answer.
+        """
         return self._source.hold_open()
 
     def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """Return the columns of a relation, now or when it was pinned. Raise KH006."""
+        """Return the columns of a relation, now or when it was pinned. Raise KH006 if the relation cannot be read."""
         name = self._names.get(relation)
         if name is None:
             if relation not in self._schemas:
@@ -114,14 +117,14 @@ class PartlyPinnedSource:
         return _make_columns(self._pins.get_types(name) or {})
 
     def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
-        """Return all rows of a public table, now or when it was pinned. Raise KH006."""
+        """Return all rows of a public table, now or when it was pinned. Raise KH006 if the relation cannot be read."""
         table = self._find_public_pin(relation)
         if table is None:
             return self._source.read_table_rows(relation, columns, most=most)
         return list(zip(*map(table.get_values, columns), strict=True))
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the identity of a relation, now or when it was pinned. Raise KH006."""
+        """Return the identity of a relation, now or when it was pinned. Raise KH006 if the relation cannot be read."""
         name = self._names.get(relation)
         if name is None:
             found = self._identities.get(relation)
@@ -132,19 +135,22 @@ class PartlyPinnedSource:
         return RelationIdentity(names=names, bases=frozenset(), is_view=False, is_join=False, unique=unique)
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
-        """Return the result of a statement over a relation. Raise KH006."""
+        """Return the result of a statement over a relation. Raise KH006 if the relation cannot be read."""
         return self._source.read_for_owner(relation, sql)
 
     def read_state(self, relation: str) -> str:
-        """Return a text that changes whenever the relation's data changes. Raise KH006."""
+        """Return a text that changes whenever the relation's data changes.
+
+        Raise KH006 if the relation cannot be read.
+        """
         return self._source.read_state(relation)
 
     def _find_public_pin(self, relation: str) -> PinnedTable | None:
         return self._pins.get_table(self._names.get(relation, ""))
 
 
-def make_catalog_of_pinned(policy: Policy) -> Catalog:
-    """Return a catalog of only those tables that were pinned, for reading the ledger.
+def make_catalog_of_pinned_tables(policy: Policy) -> Catalog:
+    """Return a catalog of the pinned tables only, which suffices for reading the ledger.
 
     Tables that were never pinned are left out. Raise KH003 to KH007 and KH010.
     """

@@ -28,11 +28,14 @@ def find_all_dependencies(catalog: Catalog) -> Knowledge:
         known = [column for member in members for column in member.columns]
         calendar = tuple(one for member in members for one in _find_calendar_dependencies(member, columns))
         pinned = tuple(
-            one for label in sorted(columns) for member in members for one in _find_pinned(label, member, catalog)
+            one
+            for label in sorted(columns)
+            for member in members
+            for one in _find_pinned_lookup(label, member, catalog)
         )
         unique = {
             (one.determined_column, one.base_column): one
-            for one in (*calendar, *pinned, *_compose_pinned(pinned, calendar))
+            for one in (*calendar, *pinned, *_compose_pinned_lookups(pinned, calendar))
         }
         own = {column.label for column in known}
         return tuple(one for one in unique.values() if one.base_column in columns or one.base_column in own)
@@ -40,7 +43,7 @@ def find_all_dependencies(catalog: Catalog) -> Knowledge:
     return find_dependencies
 
 
-def _compose_pinned(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) -> Iterator[Dependency]:
+def _compose_pinned_lookups(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) -> Iterator[Dependency]:
     """Yield dependencies of looked-up columns on a derived key's base column, through both steps together."""
     for last in pinned:
         for first in calendar:
@@ -52,7 +55,7 @@ def _compose_pinned(pinned: Sequence[Dependency], calendar: Sequence[Dependency]
                 yield Dependency(last.determined_column, first.base_column, values, is_complete=False)
 
 
-def _find_pinned(label: str, table: Table, catalog: Catalog) -> Iterator[Dependency]:
+def _find_pinned_lookup(label: str, table: Table, catalog: Catalog) -> Iterator[Dependency]:
     """Yield the dependency of the looked-up column with this label, if the current pinned data has it."""
     for public in catalog.public_tables:
         at = label.find(f"={public.name}.")

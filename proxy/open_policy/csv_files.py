@@ -33,10 +33,13 @@ class _Reading(Protocol):
     """The methods of a source that this module needs."""
 
     def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """Return the columns of a relation. Raise KH006."""
+        """Return the columns of a relation. Raise KH006 if the source cannot read it."""
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
-        """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
+        """Return the result of a statement over a relation, for the owner alone.
+
+        Raise KH006 if the source cannot read it.
+        """
 
 
 def pin_files(policy: Policy, source: _Reading, before: Pins) -> Pins:
@@ -62,7 +65,7 @@ def check_pinned_files(policy: Policy, pins: Pins) -> None:
     """Raise KH007 unless the format of every CSV file is pinned."""
     for name in policy.tables:
         if _is_csv(policy, name) and pins.get_csv_file(name) is None:
-            fault = Fault("KH007", "is not pinned yet: how the CSV file is read", hint="Run keyhole check.")
+            fault = Fault("KH007", "is a CSV file whose form is not pinned yet", hint="Run keyhole check.")
             raise policy.refuse(("tables", name), fault)
 
 

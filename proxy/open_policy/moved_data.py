@@ -63,7 +63,7 @@ class DataWatch:
         self._telemetry = telemetry
         self._seen: dict[str, _FirstState] = {}
 
-    def find_moved(self, catalog: Catalog) -> Mapping[str, float]:
+    def find_moved_tables(self, catalog: Catalog) -> Mapping[str, float]:
         """Map each table to 1 if its data had changed within its version at the last comparison, and otherwise to 0."""
         seen = self._seen
         return {table.name: float(table.name in seen and seen[table.name].has_moved) for table in catalog.tables}

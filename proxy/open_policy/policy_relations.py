@@ -27,7 +27,7 @@ class RelationSource(Protocol):
     """The methods of a source that this module needs."""
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the stored tables and files that a relation reads. Raise KH006."""
+        """Return the stored tables and files that a relation reads. Raise KH006 if the relation cannot be read."""
 
 
 def identify_tables(policy: Policy, source: RelationSource) -> Identities:
@@ -46,7 +46,7 @@ def check_pinned_relations(policy: Policy, identities: Identities, pins: Pins) -
     for name in policy.private_tables:
         pinned = pins.get_relation(name)
         if pinned is None:
-            fault = Fault("KH007", "is not pinned yet: which relation of the source it is", hint="Run keyhole check.")
+            fault = Fault("KH007", "names a relation of the source that is not pinned yet", hint="Run keyhole check.")
             raise policy.refuse(("tables", name), fault)
         if pinned[0] != identities[name].name:
             problem = f"is {identities[name].name} in the source, and was {pinned[0]} when it was pinned"
@@ -68,7 +68,7 @@ def check_pinned_types(policy: Policy, schema: Mapping[str, tuple[SourceColumn, 
         pinned = pins.get_types(name)
         if pinned is None:
             hint = "Run keyhole check."
-            fault = Fault("KH007", "is not pinned yet: which types its columns have in the source", hint=hint)
+            fault = Fault("KH007", "has column types that are not pinned yet", hint=hint)
             raise policy.refuse(("tables", name), fault)
         for column, kind in find_exposed_types(policy, name, schema[name]).items():
             if pinned.get(column, kind) != kind:
@@ -95,7 +95,10 @@ def check_names(policy: Policy, identities: Identities, ledger: Ledger) -> None:
 
 
 def remember_names(policy: Policy, pins: Pins, ledger: Ledger) -> None:
-    """Store in the ledger which relations its tables read. Raise KH009."""
+    """Store in the ledger the relations that its tables read, so that a later change of name is noticed.
+
+    Raise KH009.
+    """
     tables: dict[str, set[str]] = {}
     for name in policy.private_tables:
         tables.setdefault(_find_ledger_name(policy, name), set()).update(pins.get_relation(name) or ())

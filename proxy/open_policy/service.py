@@ -24,7 +24,7 @@ from planner.policy.sections import KeptText
 from proxy.concurrency.lease import GivenUp, UsageCount
 from proxy.observe.telemetry import Stage, Telemetry
 from proxy.open_policy.accounts import find_limits
-from proxy.open_policy.broken_tables import make_catalog_of_pinned
+from proxy.open_policy.broken_tables import make_catalog_of_pinned_tables
 from proxy.open_policy.column_dependencies import find_all_dependencies
 from proxy.open_policy.data_versions import DataVersions
 from proxy.open_policy.known_ledger import find_witness, is_foreign
@@ -45,7 +45,7 @@ OWNER = Analyst(name="owner", verifier="", token_hash=None, per_predicate=None, 
 
 
 class Serving(Protocol):
-    """The provider of the service that is current."""
+    """The interface of an object that provides the current service."""
 
     @property
     def telemetry(self) -> Telemetry:
@@ -56,10 +56,10 @@ class Serving(Protocol):
 
 
 class Service:
-    """An open policy, with its ledger, source and catalog: all that answering a question needs. Threads may share it.
+    """An open policy with its ledger, source and catalog: all that is needed to answer a question.
 
-    Close it, or use `with`. After a reload another service takes over (`open_successor`). The old one is then
-    retired: it finishes running questions, and begins no new ones.
+    Threads may share it. Close it, or use `with`. After a reload another service takes over (`open_successor`). The
+    old one is then retired: it finishes running questions, and begins no new ones.
     """
 
     def __init__(
@@ -109,14 +109,12 @@ class Service:
 
     @classmethod
     def open_for_reading(cls, policy_path: Path) -> "Service":
-        """Open the ledger of a policy without its source, on the pins, to read the ledger and to price questions.
+        """Open the ledger of a policy without its source, using the pins, to read the ledger and to price questions.
 
-        Tables that were never pinned are left out.
-
-        Raise KH001 to KH007, KH009, KH010 and KH016.
+        Tables that were never pinned are left out. Raise KH001 to KH007, KH009, KH010 and KH016.
         """
         policy = Policy.load(policy_path)
-        catalog = make_catalog_of_pinned(policy)
+        catalog = make_catalog_of_pinned_tables(policy)
         return cls(
             policy=policy,
             catalog=catalog,
@@ -175,8 +173,8 @@ class Service:
 
         `then` is called after the last use of this service, in the thread of its last user.
 
-        A question that has its turn at the source is finished and committed. One that waits for its turn is refused,
-        and spends nothing.
+        A question that has its turn at the source is finished and committed. A question that waits for its turn is
+        refused, and spends nothing.
         """
         self._usage.give_up(then)
 
@@ -217,7 +215,7 @@ class Service:
         return self._files.are_read(table) and (not is_lasting(version) or version == self.find_version(table))
 
     def follow_versions(self) -> tuple[str, ...]:
-        """Let the source open the files of the current versions. Return the tables for which this fails.
+        """Let the source open the files of the current data versions. Return the tables for which this fails.
 
         Raise KH007.
         """
@@ -255,7 +253,10 @@ class Service:
         return found
 
     def report_balances(self, name: str | None) -> BudgetReport:
-        """Return the spent and remaining budget, over all analysts or for one. Raise KH401 and KH502."""
+        """Return the spent and remaining budget, over all analysts or for one.
+
+        Raise KH401 if there is no such analyst, and KH502 if the ledger is not available.
+        """
         analyst = OWNER if name is None else self.find_analyst(name)
         try:
             return self.ledger.report_balances(find_limits(self.catalog, analyst), analyst=name)
@@ -263,16 +264,19 @@ class Service:
             raise report_unavailable_ledger() from None
 
     def is_approved(self, question: str) -> bool:
-        """Return True if the owner has approved the question with this fingerprint. Raise KH502."""
+        """Return True if the owner has approved the question with this fingerprint.
+
+        Raise KH502 if the ledger is not available.
+        """
         try:
             return self.ledger.is_approved(question)
         except LedgerError:
             raise report_unavailable_ledger() from None
 
-    def find_declined(self, question: str) -> DeclineReason | None:
+    def find_decline_reason(self, question: str) -> DeclineReason | None:
         """Return the owner's latest decision to decline the question with this fingerprint, or None.
 
-        Raise KH502.
+        Raise KH502 if the ledger is not available.
         """
         try:
             return self.ledger.find_decline_reason(question)
@@ -280,7 +284,7 @@ class Service:
             raise report_unavailable_ledger() from None
 
     def read_questions(self, name: str) -> tuple[AskedQuestion, ...]:
-        """Return the questions of an analyst, oldest first. Raise KH502."""
+        """Return the questions of an analyst, oldest first. Raise KH502 if the ledger is not available."""
         try:
             return self.ledger.read_history(analyst=name)
         except LedgerError:

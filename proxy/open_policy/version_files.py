@@ -28,17 +28,23 @@ class Files(Protocol):
     """The methods of a source that this module needs."""
 
     def read_files(self, relation: str) -> str | None:
-        """Return the files that hold a relation's rows, or None for a database server. Raise KH006 and KH008."""
+        """Return the files that hold a relation's rows, as text. Return None for a database server.
+
+        Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+        """
 
     def read_state(self, relation: str) -> str:
-        """Return the relation's current files. Raise KH006 and KH008."""
+        """Return the names, sizes and times of the relation's current files, as text.
+
+        Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+        """
 
     def reopen(self) -> None:
-        """Open the current files. Raise KH008."""
+        """Open the current files. Raise KH008 if the source does not answer."""
 
 
-class Watched(Protocol):
-    """The events that are reported to the operator."""
+class OperatorEvents(Protocol):
+    """The interface that receives events for the operator."""
 
     def note_undeclared_files(self, table: str, *, version: str) -> None:
         """Report that a table's files are not those of its version."""
@@ -53,7 +59,7 @@ class VersionFiles:
         folder: where processes record the files that a version's first reader read. It is created when needed.
     """
 
-    def __init__(self, source: Files, versions: DataVersions, *, folder: Path, watched: Watched) -> None:
+    def __init__(self, source: Files, versions: DataVersions, *, folder: Path, watched: OperatorEvents) -> None:
         self._source = source
         self._versions = versions
         self._folder = folder
@@ -96,7 +102,7 @@ class VersionFiles:
         read = self._source.read_files(table.relation)
         if read is None:
             return True
-        declared = self._find_declared(table, version)
+        declared = self._find_declared_files(table, version)
         if read == declared and self._followed.get(table.name) == version:
             return True
         if self._source.read_state(table.relation) == declared:
@@ -106,7 +112,7 @@ class VersionFiles:
             self._followed[table.name] = version
         return is_read
 
-    def _find_declared(self, table: Table, version: str) -> str:
+    def _find_declared_files(self, table: Table, version: str) -> str:
         """Return the declared files of a version. For a live table, return the current ones."""
         if not is_lasting(version):
             return self._source.read_state(table.relation)

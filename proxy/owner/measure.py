@@ -24,8 +24,8 @@ from proxy.sources.protocol import Source
 from proxy.sources.shared import open_policy_source
 
 WARNING = (
-    "OWNER ONLY: exact figures from private data. Show them to nobody who may ask, and know what it means to choose "
-    "bounds by them: bounds are public, EXPLAIN prints them, so they would tell what you saw."
+    "OWNER ONLY: exact figures from private data. Do not show them to analysts. Bounds are public, and EXPLAIN "
+    "prints them: bounds that you choose by these figures would reveal what you saw."
 )
 NEGLIGIBLE = 0.001  # of rows, units or a total: less is not worth a line
 _ROUNDING = 1e-9  # of sums of shares: far below what a row changes, far above what floats lose
@@ -84,7 +84,10 @@ class GroupingLeftOut:
 
     @property
     def share_to_tell(self) -> str:
-        """The share of rows that is left out, as text for the policy: rounded up to whole percent, to reveal little."""
+        """The share of rows that is left out, as text for the policy.
+
+        It is rounded up to whole percent, to reveal little.
+        """
         return f"{ceil(100 * self.rows.left_out - _ROUNDING)} %"
 
 
@@ -195,7 +198,7 @@ def _describe_grouping(found: GroupingLeftOut, unit: str) -> Iterator[str]:
     told = [f"{_write_percent(kept.left_out)} of {name}" for name, kept in parts if kept.left_out >= NEGLIGIBLE]
     if found.units_above_a_bound:
         above = f"{found.units_above_a_bound:,} units are above a bound"
-        yield f"    {above}: a question may tell twice what it charges of their cells"
+        yield f"    {above}: a question may reveal twice its charge about their cells"
     if not told:
         yield "    nothing is left out"
         yield from _suggest_policy_line(found)
@@ -255,7 +258,9 @@ def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
 
 
 def _count_texts(policy: Policy, table: str, source: Source) -> tuple[UnconvertedValues, ...]:
-    """Count, for each column of a CSV file, the texts that are not valid for its type. Raise KH006.
+    """Count, for each column of a CSV file, the texts that are not valid for its type.
+
+    Raise KH006 if the file cannot be read.
 
     Return none for a table that is no CSV file.
     """
@@ -275,7 +280,10 @@ def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverte
 
 
 def measure_tables(catalog: Catalog, source: Source) -> tuple[TableLeftOut, ...]:
-    """Measure the private tables of an open source, as `measure` does. Raise KH006 and KH008."""
+    """Measure the private tables of an open source, as `measure` does.
+
+    Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+    """
     return tuple(_measure_table(table, source, catalog.tables) for table in catalog.tables)
 
 
@@ -335,7 +343,7 @@ def _count_rows_read(table: Table, others: Sequence[Table]) -> int:
 
 def _measure_join(table: Table, others: Sequence[Table], reading: LeftOutRows, source: Source) -> JoinLeftOut:
     rows = _count_rows_read(table, others)
-    ((units, cut, all_rows, read),) = _read(source, table, reading.count_joined(rows))
+    ((units, cut, all_rows, read),) = _read(source, table, reading.count_joined_rows(rows))
     share = Share(float(all_rows), float(read))
     return JoinLeftOut(tuple(one.name for one in others), rows, int(units), int(cut), share)
 
@@ -343,7 +351,10 @@ def _measure_join(table: Table, others: Sequence[Table], reading: LeftOutRows, s
 def measure_groupings(
     table: Table, key_sets: Sequence[tuple[Column, ...]], source: Source
 ) -> tuple[GroupingLeftOut, ...]:
-    """Return, for each set of keys, how many rows bounding leaves out of the groups. Raise KH006 and KH008."""
+    """Return, for each set of keys, how many rows bounding leaves out of the groups.
+
+    Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+    """
     return tuple(_measure_bounding(keys, source, table) for keys in key_sets)
 
 

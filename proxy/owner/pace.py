@@ -32,7 +32,8 @@ _NAME = "generated"
 def pin_pace(policy: Policy, source: Source, pins: Pins, *, confirm: bool) -> Pins:
     """Measure the source's speed and add it to the pins, if a table of the policy declares its size. Return the pins.
 
-    A pinned speed is kept until the source or its settings change, or the owner passes `confirm`. Raise KH501.
+    A pinned speed is kept until the source or its settings change, or the owner passes `confirm`. Raise KH501 if
+    reading the source fails.
     """
     if all(table.size is None for table in policy.private_tables.values()):
         return replace(pins, pace=None)
@@ -43,7 +44,7 @@ def pin_pace(policy: Policy, source: Source, pins: Pins, *, confirm: bool) -> Pi
 
 
 def measure_pace(source: Source, *, engine: str, rows: int) -> Pace:
-    """Measure the seconds that each part of a question takes at the source. Raise KH501.
+    """Measure the seconds that each part of a question takes at the source. Raise KH501 if reading the source fails.
 
     Parameters:
         engine: a digest of the source and its settings.
@@ -142,7 +143,7 @@ def _measure(source: Source, asked: Plan) -> float:
     rewritten, keys, functionals = (
         replace(asked.rewritten, relations=(), rollup=None),
         asked.question.keys,
-        len(asked.question.computed),
+        len(asked.question.computed_functionals),
     )
     return _time_fastest(
         lambda: source.read_aggregates(rewritten, keys, functionals=functionals, timeout_ms=_TIMEOUT_MS)

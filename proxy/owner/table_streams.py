@@ -26,8 +26,8 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
     """Return the true counts of a private table, grouped by two of its keys.
 
     Raises:
-        Mistyped: if the policy does not have the table or key, or it is too large for a page.
-        KeyholeError: KH001 to KH010 and KH501.
+        Mistyped: if the policy does not have the table or a key, or the counts are too many for a page.
+        KeyholeError: KH001 to KH010 if the policy or its source is at fault, KH501 if reading fails.
     """
     with open_owner_source(Policy.load(policy_path)) as reading:
         catalog = reading.catalog
@@ -46,7 +46,7 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
             today=datetime.now(UTC).date(),
             is_utc=True,
         )
-        _check_room(asked.keys)
+        _check_fits_page(asked.keys)
         functional = asked.functionals[0]
         (counts,) = reading.count(asked, [functional if found.is_row_unit else make_existence(functional.terms[0])])
         places, times = (tuple(map(format_value, values)) for values in asked.keys.values)
@@ -76,7 +76,7 @@ def _check_key(table: Table, option: str, name: str) -> None:
         raise Mistyped(option, f'"{name}" is no key of {table.name}; there are: {", ".join(keys)}')
 
 
-def _check_room(keys: KeySpace) -> None:
+def _check_fits_page(keys: KeySpace) -> None:
     for option, size, most in zip(("place", "time"), keys.shape, (MOST_PLACES, MOST_TIMES), strict=True):
         if size > most:
             raise Mistyped(option, f"the key has {size:,} values, and the page holds {most:,}")

@@ -27,7 +27,7 @@ class VerifiedLedger:
     number: int
     hash: str
     unchecked: tuple[str, ...]
-    kept: KeptEvent | None
+    kept_event: KeptEvent | None
 
     @property
     def mark(self) -> str:
@@ -38,10 +38,10 @@ class VerifiedLedger:
         """Yield the result in sentences."""
         yield f"{self.number:,} events, unbroken; answers, noise paths and balances are those of the events."
         yield from self.unchecked
-        if self.kept is None:
+        if self.kept_event is None:
             yield "Events may be missing at the end: only --expect, with what an earlier verify printed, finds that."
         else:
-            yield f"Nothing is missing up to event {self.kept.number:,}, the one you kept."
+            yield f"Nothing is missing up to event {self.kept_event.number:,}, the one you kept."
         yield f"Keep this elsewhere: {self.mark}"
 
     def make_document(self) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class VerifiedLedger:
             "events": self.number,
             "hash": self.hash,
             "keep": self.mark,
-            "expected": self.kept is not None,
+            "expected": self.kept_event is not None,
             "unchecked": list(self.unchecked),
         }
 

@@ -35,7 +35,7 @@ from planner.statements.classify import (
     PrepareStatement,
     Statement,
     classify,
-    classify_prepared,
+    find_prepared_question,
 )
 from planner.statements.key_parameters import UnboundKeys, classify_bound, find_key_parameters
 from planner.statements.kinds import ExplainFormat
@@ -128,7 +128,7 @@ class StatementAnswerer:
 
     def _find_held(self, sql: str, *, in_sql: bool) -> str | None:
         return self._try_numbers(
-            lambda numbers: classify_prepared(sql, self._service.catalog.replace_numbers(numbers), in_sql=in_sql)
+            lambda numbers: find_prepared_question(sql, self._service.catalog.replace_numbers(numbers), in_sql=in_sql)
         )
 
     def _classify(self, text: str) -> Statement:
@@ -329,10 +329,10 @@ def make_statement_part(text: str, offset: int, statement: Statement | UnboundKe
         is_intercepted=isinstance(statement, Asking | ExplainStatement | CopyStatement | UnboundKeys),
         prepared_name=statement.name if isinstance(statement, PrepareStatement) else None,
         execute_statement=statement if isinstance(statement, ExecuteStatement) else None,
-        statements_before=statement.beforehand if isinstance(statement, Asking) else (),
+        statements_before=statement.first_statements if isinstance(statement, Asking) else (),
         copied_query=statement.copied if isinstance(statement, CopyStatement) else None,
         listened_channel=read_channel(text) if statement == PassThrough("listen") else None,
-        rewritten_text=statement.spelled if isinstance(statement, Asking | ExplainStatement) else "",
+        rewritten_text=statement.shadow_text if isinstance(statement, Asking | ExplainStatement) else "",
     )
 
 

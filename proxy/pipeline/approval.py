@@ -11,10 +11,12 @@ from proxy.pipeline.question_refusals import refuse_unapproved
 
 
 def find_needed_approval(service: Service, claim: Claim) -> PendingApproval | None:
-    """Return the approval for which the question would be refused now, as KH308 or KH318. Return None if it needs none.
+    """Return the approval without which the question would be refused now, as KH308 or KH318.
+
+    Return None if none is needed.
 
     Guarantee: the result follows from the ledger, the policy and the public data version alone, as asking itself does.
-    Nothing is spent. Raise KH502.
+    Nothing is spent. Raise KH502 if the ledger is not available.
     """
     above = claim.limits.approval_above_nano
     if above is None or not claim.plan.reads_data or service.is_approved(claim.charge.question):
@@ -27,7 +29,7 @@ def find_needed_approval(service: Service, claim: Claim) -> PendingApproval | No
             question=charge.question,
             needed_nano=charge.epsilon_nano,
             above_nano=above,
-            declined=service.find_declined(charge.question),
+            declined=service.find_decline_reason(charge.question),
         )
     )
     return PendingApproval(

@@ -220,7 +220,7 @@ def _list_ranked_keys(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[I
     beyond = passed.copy()
     beyond[ranking.ranked_keys] = False
     others = np.flatnonzero(beyond)
-    return np.concatenate([ranking.ranked_keys, others]), places + [(ranked.limit or 0) + 1] * others.size
+    return np.concatenate([ranking.ranked_keys, others]), places + [(ranked.most_returned or 0) + 1] * others.size
 
 
 def _number_truths(plan: Plan, number: int, truth: Booleans, null: Booleans) -> Integers:
@@ -312,7 +312,7 @@ class Answer:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the key set's columns for people. Predicates have the names that the question gave them."""
-        names = self.plan.asked.predicate_names
+        names = self.plan.asked_question.predicate_names
         return self.keys.columns[: len(self.keys.columns) - len(names)] + names
 
     def make_document(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from mechanisms.keyhole.noise_continuation import (
     decide_on_known_values,
     decide_on_refined_paths,
     decide_with_all_revealed,
-    lay_on_paths,
+    plan_on_paths,
 )
 from mechanisms.protocol import Epsilons, FunctionalTest, Noise, NoisePath, Outcome
 from mechanisms.registry import MECHANISMS
@@ -179,7 +179,7 @@ def plan_on_stored_noise(claim: Claim, memory: StoredNoise, *, is_wanted: bool) 
             if places is not None:
                 here[functional] = places
                 seen[functional] = stored[name][1].select_question(question, functional, places)
-    continuation = lay_on_paths(plan.calibration, tuple(seen)) if here else None
+    continuation = plan_on_paths(plan.calibration, tuple(seen)) if here else None
     if continuation is None:
         return None
     used = {f: names[f] or "" for f, path in enumerate(continuation.paths) if path is not None}

@@ -47,7 +47,7 @@ def make_payment(claim: Claim, charge: Charge, room: Headroom, *, new_noise_room
         unit_text=plan.question.table.unit_text,
         left=tuple(_list_tightest(counted)),
         further=further,
-        limit="" if scope is None else name_limit(scope, is_session_cap=claim.is_capped_by_session),
+        limit_name="" if scope is None else name_limit(scope, is_session_cap=claim.is_capped_by_session),
         unit_form=_describe_unit_form(charge, room, counted),
     )
 

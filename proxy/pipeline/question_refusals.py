@@ -255,7 +255,7 @@ def report_stopped_mechanism(plan: Plan) -> KeyholeError:
 
     It depends on noisy values, and is charged.
     """
-    accuracy = plan.asked.accuracy
+    accuracy = plan.asked_question.accuracy
     other, wider = accuracy.other_mechanism, widen_tolerances(accuracy.tolerance, Decimal(2))
     return KeyholeError(
         "KH307",

@@ -57,7 +57,7 @@ def _answer_from_data(service: Service, claim: Claim, patience: WaitPolicy) -> A
     if known := ledger_verbs.answer_from_noise(service, on_paths):
         return known
     check_time(service, claim.plan)
-    plan, catalog, count = claim.plan, service.catalog, len(claim.plan.question.computed)
+    plan, catalog, count = claim.plan, service.catalog, len(claim.plan.question.computed_functionals)
     with ExitStack() as paying:
         with ExitStack() as reading:
             reading.enter_context(service.hold_open())

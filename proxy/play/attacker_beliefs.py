@@ -60,8 +60,8 @@ class Attacker(Enum):
 class PublishedForm(Enum):
     """The form in which each region's count is published.
 
-    It is the true count, a count with Laplace noise, Keyhole's answer, a count of devices whose salt lives two minutes,
-    or nothing.
+    It is the true count, a count with Laplace noise, Keyhole's answer, or nothing. Or it is a count of devices whose
+    salt is renewed every two minutes.
     """
 
     TRUE = "true"
@@ -73,10 +73,11 @@ class PublishedForm(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Belief:
-    """The belief about one victim at one tick, over the regions closed to the attacker, by number in the plan.
+    """An attacker's belief about one victim at one tick, over the regions closed to the attacker.
 
-    `published` is what was published of each region, or None. `joint` is the belief from all of them together.
-    `presence` and `place` are two bounds on the belief in the region where the victim is.
+    Regions are identified by their number in the plan. `published` is the published value of each region, or None.
+    `joint` is the belief from all of them together. `presence` and `place` are two bounds on the belief in the region
+    where the victim is.
     """
 
     regions: tuple[int, ...]
@@ -91,12 +92,12 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True)
-class Localised:
-    """The person-ticks of a day by class of confidence: all hidden people, and those raised above their prior's."""
+class LocalisedPeople:
+    """The person-ticks of a day by class of confidence: of all hidden people, and of those above the prior's."""
 
-    hidden: int
-    believed: tuple[int, ...]
-    raised: tuple[int, ...]
+    hidden_count: int
+    believed_counts: tuple[int, ...]
+    raised_counts: tuple[int, ...]
     ticks: int
 
 
@@ -108,7 +109,7 @@ class AttackedDay:
     attacker: Attacker
 
     @property
-    def closed(self) -> tuple[int, ...]:
+    def closed_regions(self) -> tuple[int, ...]:
         """The regions that the attacker does not see, by number in the plan."""
         plan = self.building.plan
         if self.attacker is Attacker.EXTERNAL:
@@ -122,13 +123,15 @@ class AttackedDay:
     def count_closed_regions(self) -> Counts:
         """Return true counts of the closed regions, of shape (regions, ticks)."""
         at = self.building.days_known + WEDNESDAY
-        return np.array([self.building.plan.add_up(self.building.counts[:, at], number) for number in self.closed])
+        return np.array(
+            [self.building.plan.add_up(self.building.counts[:, at], number) for number in self.closed_regions]
+        )
 
     def compute_prior(self) -> Floats:
         """Return the probability that a hidden person is in each closed region, by tick: shape (regions, ticks)."""
         days = [day for day in range(self.building.days_known) if day % DAYS_A_WEEK < WORKING_DAYS]
-        known = self.building.known[:, days].sum(axis=1, dtype=np.int64)
-        before = np.array([self.building.plan.add_up(known, number) for number in self.closed]) + _NOBODY_BEFORE
+        known = self.building.known_counts[:, days].sum(axis=1, dtype=np.int64)
+        before = np.array([self.building.plan.add_up(known, number) for number in self.closed_regions]) + _NOBODY_BEFORE
         return np.asarray(before / before.sum(axis=0))
 
     def find_region(self, person: int, tick: int) -> int | None:
@@ -137,7 +140,7 @@ class AttackedDay:
         if room == NOBODY:
             return None
         places = self.building.plan.places
-        return next((one for one in self.closed if places[one].start <= room < places[one].stop), None)
+        return next((one for one in self.closed_regions if places[one].start <= room < places[one].stop), None)
 
     def list_hidden_people(self, tick: int) -> tuple[int, ...]:
         """Return the people who are in a closed region at a tick."""
@@ -154,7 +157,7 @@ class PublishedChannel:
     learns at most what one tick at `ticks * epsilon` would reveal.
     """
 
-    seen: PublishedForm
+    published_form: PublishedForm
     epsilon: Fraction | None
     ticks: int
 
@@ -168,7 +171,7 @@ class PublishedChannel:
         Parameters:
             generator: draws how long people stay, which `TTL` depends on.
         """
-        match self.seen:
+        match self.published_form:
             case PublishedForm.TRUE:
                 return [float(count) for count in counts], [[int(count)] for count in counts]
             case PublishedForm.NOTHING:
@@ -191,7 +194,7 @@ class PublishedChannel:
 
     def compute_likelihood(self, released: Sequence[int], *, cut: int, most: int) -> Floats:
         """Return the likelihood of one region's release, for each true count from 0 to `most`."""
-        match self.seen:
+        match self.published_form:
             case PublishedForm.NOTHING:
                 return list_likelihoods_without_release(most=most)
             case PublishedForm.TRUE:
@@ -214,9 +217,9 @@ class PublishedChannel:
     @property
     def loss(self) -> float | None:
         """The epsilon that one person loses who is present at all published ticks; None if there is no bound."""
-        if self.seen in (PublishedForm.TRUE, PublishedForm.TTL):
+        if self.published_form in (PublishedForm.TRUE, PublishedForm.TTL):
             return None
-        return 0.0 if self.seen is PublishedForm.NOTHING else self.ticks * float(self._epsilon)
+        return 0.0 if self.published_form is PublishedForm.NOTHING else self.ticks * float(self._epsilon)
 
     @property
     def _epsilon(self) -> Fraction:
@@ -237,7 +240,7 @@ def compute_belief(day: AttackedDay, channel: PublishedChannel, *, victim: int, 
     true_region = day.find_region(victim, tick)
     if true_region is None:
         raise ValueError("the victim is out at that time, or in a region that the attacker sees")
-    regions = day.closed
+    regions = day.closed_regions
     counts, prior = day.count_closed_regions()[:, tick], day.compute_prior()[:, tick]
     people = int(counts.sum())
     cuts = _choose_thresholds(day)
@@ -264,7 +267,7 @@ def compute_belief(day: AttackedDay, channel: PublishedChannel, *, victim: int, 
     )
 
 
-def count_localised_people(day: AttackedDay, channel: PublishedChannel, *, every: int, noise: Noise) -> Localised:
+def count_localised_people(day: AttackedDay, channel: PublishedChannel, *, every: int, noise: Noise) -> LocalisedPeople:
     """Return how many hidden people are localised over the day, by class of confidence.
 
     Only every `every`th tick is counted.
@@ -288,7 +291,7 @@ def count_localised_people(day: AttackedDay, channel: PublishedChannel, *, every
             reached = find_confidence_class(later)
             believed[reached] += count
             raised[reached] += count * (reached > find_confidence_class(then))
-    return Localised(hidden, tuple(believed), tuple(raised), len(ticks))
+    return LocalisedPeople(hidden, tuple(believed), tuple(raised), len(ticks))
 
 
 def _make_stay_generator(day: AttackedDay, tick: int) -> np.random.Generator:
@@ -310,7 +313,7 @@ def _compute_resalted_likelihood(seen: int, *, most: int) -> Floats:
 
 def _choose_thresholds(day: AttackedDay) -> tuple[int, ...]:
     """Return the threshold of Keyhole's question about each region: half of the people that the fire code allows."""
-    return tuple(day.building.plan.places[number].capacity // 2 for number in day.closed)
+    return tuple(day.building.plan.places[number].capacity // 2 for number in day.closed_regions)
 
 
 def _combine_independent(likelihoods: Sequence[Floats], prior: Floats, people: int) -> Floats:

@@ -88,10 +88,10 @@ def answer_by_counts(task: GameTask, publisher: Publisher) -> TaskAnswer:
             summed = _read_series(publisher, task.where, days).reshape(len(days), -1).sum(axis=0)
             noon = _NOON // building.tick_minutes
             part = summed[:noon] if task.morning else summed[noon:]
-            return TaskAnswer(tick=_find_rise(part, building) + (0 if task.morning else noon))
+            return TaskAnswer(tick=_find_steepest_hour(part, building) + (0 if task.morning else noon))
         case TaskKind.MEETING:
             series = _read_series(publisher, task.where, range(publisher.world.days))
-            at = _find_rise(series.reshape(-1, DAYS_A_WEEK * building.ticks_a_day).sum(axis=0), building)
+            at = _find_steepest_hour(series.reshape(-1, DAYS_A_WEEK * building.ticks_a_day).sum(axis=0), building)
             return TaskAnswer(day=at // building.ticks_a_day, tick=at % building.ticks_a_day)
 
 
@@ -120,7 +120,7 @@ def _find_silence(task: GameTask, publisher: Publisher) -> int:
     return min(int(np.argmax(np.cumsum(usual * (2 * series - usual)))) + 1, series.size - 1)
 
 
-def _find_rise(summed: Floats, building: Building) -> int:
+def _find_steepest_hour(summed: Floats, building: Building) -> int:
     """Return the tick at which the hour begins whose counts exceed those of the hour before it by most."""
     ticks = _EVENT_MINUTES // building.tick_minutes
     added = np.concatenate([[0.0], np.cumsum(summed)])

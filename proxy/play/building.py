@@ -39,13 +39,16 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class _Role:
-    """`comes`: on a weekday. Times in minutes of the day: mean and spread. `own`: how often at their own place."""
+    """`weekday_chance`: on a weekday.
+
+    Times in minutes of the day: mean and spread. `own_place_chance`: how often at their own place.
+    """
 
     share: float
-    comes: float
+    weekday_chance: float
     arrives: tuple[float, float]
     stays: tuple[float, float]
-    own: float
+    own_place_chance: float
     likes: tuple[float, ...]
 
 
@@ -103,26 +106,26 @@ class Building:
         return int(self.counts.shape[1]) - self.days_played
 
     @property
-    def played(self) -> Rooms:
+    def played_counts(self) -> Rooms:
         """The counts of the private days."""
         return self.counts[:, self.days_known :]
 
     @property
-    def known(self) -> Rooms:
+    def known_counts(self) -> Rooms:
         """The counts of the days that everybody knows."""
         return self.counts[:, : self.days_known]
 
     def average_known_week(self, number: int) -> Floats:
         """Return the mean number of people at a place, by tick of the week, in the known past."""
-        past = self.plan.add_up(self.known, number)
+        past = self.plan.add_up(self.known_counts, number)
         return np.asarray(past.reshape(-1, DAYS_A_WEEK * self.ticks_a_day).mean(axis=0))
 
     def measure_usual_occupancy(self, number: int) -> tuple[float, float]:
-        """Return the mean and the standard deviation of the people at a place, tick by tick by day.
+        """Return the mean and the standard deviation of the people at a place, over the ticks of working days.
 
-        They are taken over the working days of the known past.
+        Only the known past is used.
         """
-        past = self.plan.add_up(self.known, number)
+        past = self.plan.add_up(self.known_counts, number)
         start, stop = (minutes // self.tick_minutes for minutes in BY_DAY)
         working = past[[day for day in range(self.days_known) if day % DAYS_A_WEEK < WORKING_DAYS], start:stop]
         return float(working.mean()), float(working.std())
@@ -184,10 +187,10 @@ class _Population:
         self._group = np.where(role < _WITH_LECTURES, rng.integers(0, _GROUPS, size=people), -1)
         liked = rng.lognormal(sigma=0.45, size=len(plan.rooms))
         self._cumulative = [_accumulate_likes(each.likes, rooms, liked) for each in _ROLES]
-        self._comes = np.array([each.comes for each in _ROLES])[role]
+        self._comes = np.array([each.weekday_chance for each in _ROLES])[role]
         self._arrives = np.array([each.arrives for each in _ROLES])[role]
         self._stays = np.array([each.stays for each in _ROLES])[role]
-        self._own_share = np.array([each.own for each in _ROLES])[role]
+        self._own_share = np.array([each.own_place_chance for each in _ROLES])[role]
         self._role = role
         self._floors: FloorPlan = plan
 

@@ -40,11 +40,11 @@ class BuildingCache:
         self._kept: OrderedDict[tuple[int, bool], Building] = OrderedDict()
         self._lock = Lock()
 
-    def find_played(self, seed: int) -> Building:
+    def find_played_building(self, seed: int) -> Building:
         """Return the building that is played with this seed."""
         return self._find_building(seed, attacked=False)
 
-    def find_attacked(self, seed: int) -> Building:
+    def find_attacked_building(self, seed: int) -> Building:
         """Return the building for the attackers' page. It has other people and days than the game's buildings.
 
         So it reveals nothing about a game's people.
@@ -91,7 +91,7 @@ class GameSessions:
     """All game sessions of a process.
 
     Parameters:
-        clock: returns seconds that only go on; sessions are timed by it.
+        clock: returns seconds that only increase, by which sessions are timed.
         noise: the noise that protects. Each session draws its own.
     """
 
@@ -119,8 +119,8 @@ class GameSessions:
         name = " ".join(name.split())
         if not 1 <= len(name) <= MOST_NAME or not name.isprintable():
             raise ValueError(f"a name has 1 to {MOST_NAME} characters that one can see")
-        self._make_place(player)
-        building = self.buildings.find_played(secrets.randbelow(SEEDS) if seed is None else seed)
+        self._make_room_for(player)
+        building = self.buildings.find_played_building(secrets.randbelow(SEEDS) if seed is None else seed)
         session = GameSession(
             name=name,
             building=building,
@@ -157,7 +157,7 @@ class GameSessions:
             score = Score(session.name, session.points, session.rounds_done, session.building.seed, at)
             self.board.add(score, session.trace)
 
-    def _make_place(self, player: str) -> None:
+    def _make_room_for(self, player: str) -> None:
         """Delete finished sessions, and the player's own oldest one if the player has too many."""
         now = self.clock()
         with self._lock:

@@ -38,8 +38,8 @@ Passed = npt.NDArray[np.bool_]
 class OwnStreams:
     """The true counts `counts`, of shape (places, times).
 
-    They count rows or privacy units, as `counted` says. A unit is in at most `groups` groups; None means rows, each of
-    which is in one.
+    They count rows or privacy units, as `counted` says. A unit is in at most `groups` groups. None means that rows are
+    counted, each of which is in one group.
     """
 
     table: str
@@ -62,18 +62,19 @@ class PublishedPlace:
 
 @dataclass(frozen=True, slots=True)
 class WayError:
-    """The mean error of a reader who treats a place's published values as true, over `draws` draws of noise.
+    """The mean error of a reader who takes a place's published values as true, over `draws` draws of noise.
 
-    `mean_error` is the error of a count, None if there are no counts. The others count times. `missed` are above the
-    threshold and were not found. `slack` and `wrong` were found but are not above it: `slack` are within the tolerance
-    below it, and `wrong` lower.
+    `mean_error` is the error of a count, None if there are no counts. The other fields are numbers of times (hours,
+    days). `missed` times are above the threshold and were not found. `within_tolerance` and `beyond_tolerance` times
+    were found but are not above it: `within_tolerance` times are within the tolerance below it, and `beyond_tolerance`
+    ones lower.
     """
 
     way: Publishing
     mean_error: float | None
     missed: float
-    slack: float
-    wrong: float
+    within_tolerance: float
+    beyond_tolerance: float
     draws: int
 
 

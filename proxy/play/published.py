@@ -28,7 +28,7 @@ Values = npt.NDArray[np.float32]
 
 
 class Publishing(Enum):
-    """A way of answering, by its name in tables."""
+    """A way of answering. Its value is the name in tables."""
 
     TRUE = "true"
     TICK_LAPLACE = "tick_laplace"
@@ -73,7 +73,7 @@ class Publisher:
     epsilon: Fraction | None
     noise: Noise
     generator: np.random.Generator
-    _kept: dict[tuple[int, int], Values] = field(default_factory=dict)
+    _published_values: dict[tuple[int, int], Values] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError for a way that publishes no counts, and for an epsilon that is missing or superfluous."""
@@ -84,7 +84,7 @@ class Publisher:
         """Return the published values of some places on a day, one for each tick."""
         if self.way is Publishing.HS_PEGASUS:
             self._publish_missing(numbers, day)
-            return {number: self._kept[number, day] for number in numbers}
+            return {number: self._published_values[number, day] for number in numbers}
         plan = self.world.building.plan
         first_room = plan.rooms[0]
         inside = {
@@ -93,7 +93,9 @@ class Publisher:
         }
         self._publish_missing(tuple(sorted({room for rooms in inside.values() for room in rooms})), day)
         return {
-            number: np.asarray(sum((self._kept[room, day] for room in rooms), np.zeros(1, dtype=np.float32)))
+            number: np.asarray(
+                sum((self._published_values[room, day] for room in rooms), np.zeros(1, dtype=np.float32))
+            )
             for number, rooms in inside.items()
         }
 
@@ -102,10 +104,10 @@ class Publisher:
 
     def _publish_missing(self, numbers: tuple[int, ...], day: int) -> None:
         """Publish those places that are not published yet, in one run."""
-        missing = tuple(number for number in numbers if (number, day) not in self._kept)
+        missing = tuple(number for number in numbers if (number, day) not in self._published_values)
         if missing:
             for number, values in zip(missing, self._run_way(self._read_true_counts(missing, day)), strict=True):
-                self._kept[number, day] = values
+                self._published_values[number, day] = values
 
     def _run_way(self, counts: Counts) -> Values:
         """Run the way on true counts, of shape (streams, ticks), and return the published values."""

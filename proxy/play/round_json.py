@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.risk.posterior import CONFIDENCES
-from proxy.play.attacker_beliefs import AttackedDay, Belief, Localised, PublishedChannel
+from proxy.play.attacker_beliefs import AttackedDay, Belief, LocalisedPeople, PublishedChannel
 from proxy.play.bots import BotError
 from proxy.play.building import DAYS_A_WEEK, MINUTES_A_DAY, Building
 from proxy.play.floor_plan import FloorPlan
@@ -197,13 +197,13 @@ def write_belief(day: AttackedDay, belief: Belief, channel: PublishedChannel) ->
     }
 
 
-def write_localised_people(found: Localised) -> Json:
+def write_localised_people(found: LocalisedPeople) -> Json:
     """Return the people of a day as JSON, by class of confidence."""
     return {
         "classes": [f"to {100 * end:g} %" for end in CONFIDENCES],
-        "hidden_per_tick": found.hidden / found.ticks,
-        "believed_per_tick": [count / found.ticks for count in found.believed],
-        "raised_per_tick": [count / found.ticks for count in found.raised],
+        "hidden_per_tick": found.hidden_count / found.ticks,
+        "believed_per_tick": [count / found.ticks for count in found.believed_counts],
+        "raised_per_tick": [count / found.ticks for count in found.raised_counts],
     }
 
 
@@ -224,7 +224,7 @@ def write_tradeoff(found: Tradeoff) -> Json:
             }
             for laplace, keyhole in zip(found.laplace, found.keyhole, strict=True)
         ],
-        "raised": dict(found.raised),
+        "raised": dict(found.raised_people),
     }
 
 

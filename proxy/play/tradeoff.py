@@ -31,14 +31,14 @@ _EVERY = 12  # ticks of the attacked day: two hours
 class Tradeoff:
     """The trade-off of one epsilon.
 
-    It has the bots' errors with Laplace noise on each tick and from Keyhole's keys. `raised` has the people raised
-    above their prior per tick, by published form. `tolerance` is the monitor's.
+    It has the bots' errors with Laplace noise on each tick and from Keyhole's keys. `raised_people` has the people
+    raised above their prior per tick, by published form. `tolerance` is the monitor's.
     """
 
     epsilon: float
     laplace: tuple[BotError, ...]
     keyhole: tuple[BotError, ...]
-    raised: tuple[tuple[str, float], ...]
+    raised_people: tuple[tuple[str, float], ...]
     tolerance: float
     looks: int
 
@@ -64,12 +64,12 @@ def weigh_epsilon(
     for seen in (PublishedForm.TRUE, PublishedForm.TTL, PublishedForm.LAPLACE, PublishedForm.KEYHOLE):
         channel = PublishedChannel(seen, epsilon, ticks=1)
         found = count_localised_people(day, channel, every=_EVERY, noise=noise)
-        raised.append((seen.value, sum(found.raised) / found.ticks))
+        raised.append((seen.value, sum(found.raised_counts) / found.ticks))
     return Tradeoff(
         epsilon=float(epsilon),
         laplace=count_errors(played, Publishing.TICK_LAPLACE, epsilon, noise=noise),
         keyhole=count_errors(played, Publishing.KEYHOLE, epsilon, noise=noise),
-        raised=tuple(raised),
+        raised_people=tuple(raised),
         tolerance=compute_alarm_tolerance(float(epsilon), looks=looks),
         looks=looks,
     )
@@ -95,7 +95,7 @@ def count_errors(played: Building, way: Publishing, epsilon: Fraction | None, *,
 
 
 def compute_alarm_tolerance(epsilon: float, *, looks: int) -> float:
-    """Return the tolerance that an alarm can afford: `tau = ln(N / (4 a b)) / epsilon - 1`.
+    """Return the tolerance of an alarm at an epsilon: `tau = ln(N / (4 a b)) / epsilon - 1`.
 
     It is for a monitor over counts that only grow, with N looks in a window.
 

@@ -40,7 +40,7 @@ class WeeklyMeeting:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """A crowd in a region on one day, from `start` on and tick by tick: full, more than is allowed, full."""
+    """A crowd in a region on one day, tick by tick from `start` on. It grows to the capacity, above it, and back."""
 
     region: int
     day: int
@@ -90,7 +90,7 @@ class PrivateDays:
 
     def _count_rooms_over_days(self, number: int, days: slice) -> Counts:
         place = self.building.plan.places[number]
-        found = self.building.played[place.rooms, days].astype(np.int64)
+        found = self.building.played_counts[place.rooms, days].astype(np.int64)
         chosen = range(self.days)[days]
         meeting, crowd, broken = self.plants.meeting, self.plants.crowd, self.plants.broken
         for at, day in enumerate(chosen):
@@ -157,9 +157,9 @@ def draw_planted_events(building: Building, *, number: int) -> PlantedEvents:
 
 @lru_cache(maxsize=4)
 def find_lively_regions(building: Building) -> tuple[int, ...]:
-    """Return the regions whose sensor may break: those with people by day, on the played working days."""
+    """Return the regions whose sensor may break: those with people during the day, on the played working days."""
     days = [day for day in range(building.days_played) if day % DAYS_A_WEEK < WORKING_DAYS]
     start, stop = (minutes // building.tick_minutes for minutes in BY_DAY)
-    by_room = building.played[:, days, start:stop].mean(axis=(1, 2))
+    by_room = building.played_counts[:, days, start:stop].mean(axis=(1, 2))
     places = building.plan.places
     return tuple(number for number in building.plan.regions if by_room[places[number].rooms].sum() > LEAST_BY_DAY)

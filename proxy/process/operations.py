@@ -86,7 +86,7 @@ def list_gauge_readings(
             "keyhole_data_moved",
             "Tables that moved within their data version",
             "table",
-            lambda: watch.find_moved(newest().catalog),
+            lambda: watch.find_moved_tables(newest().catalog),
         ),
         GaugeReading("keyhole_rollups", "Prepared copies of rows that count", "state", rollups),
         GaugeReading(

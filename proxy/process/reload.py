@@ -61,9 +61,9 @@ class GenerationNotOpened(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PolicyInForce:
-    """The policy in force, its catalog's digest, and the limits and PostgreSQL with which its shadow was started.
+    """The policy in force, its catalog's digest, and the start settings of its shadow.
 
-    Those are the limits, and the PostgreSQL where it is the operator's own.
+    `started_with` are the limits, and `binaries` the operator's own PostgreSQL, if any.
     """
 
     policy: Policy
@@ -104,12 +104,12 @@ class PolicyInForce:
             or list_known_names(new) != list_known_names(old)
         ):
             return None
-        if not self._has_room(new.server.limits) or find_own_programs(new) != self.binaries:
+        if not self._fits_limits(new.server.limits) or find_own_programs(new) != self.binaries:
             return None
         catalog = read_pinned_catalog(new, source)
         return catalog if catalog.digest == self.digest else None
 
-    def _has_room(self, limits: ServerLimitsSection) -> bool:
+    def _fits_limits(self, limits: ServerLimitsSection) -> bool:
         """Return True if the shadow can be used within other limits."""
         started = self.started_with
         enough = count_shadow_connections(limits) <= count_shadow_connections(started)
@@ -146,7 +146,10 @@ class PolicySwitch:
         self._log_reload(policy, sessions_ended=self._use_newest(policy))
 
     def use_generation(self, policy: Policy, generation: Generation, *, oldest: int) -> None:
-        """Let another generation answer. Earlier sessions keep their generation, unless it is older than `oldest`."""
+        """Answer with another generation from now on.
+
+        Earlier sessions keep theirs, unless it is older than `oldest`.
+        """
         self._generations.replace_newest(generation)
         too_old = [one.shadow for one in self._generations.open if one.number < oldest]
         ended = self._use_newest(policy) + sum(map(self._endpoint.end_sessions_on, too_old))
@@ -165,7 +168,7 @@ class PolicySwitch:
 class PolicyReloader:
     """The reload of a policy in a process that serves alone and runs its own shadows. For one event loop.
 
-    `policy` is the one that the newest generation was opened with.
+    `policy` is the one with which the newest generation was opened.
     """
 
     def __init__(self, generations: Generations, endpoint: Endpoint, *, policy: Policy) -> None:
@@ -189,8 +192,8 @@ class PolicyReloader:
     async def reload_policy(self) -> None:
         """Read the policy file and its pins again, and use them. Log a policy that cannot be used, and change nothing.
 
-        Sessions of analysts who are gone, or who must log in in another way, end with 57P01; all others go on. Raises
-        nothing.
+        If an analyst was removed, or must log in by other means, the analyst's sessions end with 57P01. All other
+        sessions continue. Raises nothing.
         """
         async with self._changing:
             await self._reload_locked()
@@ -198,7 +201,7 @@ class PolicyReloader:
     async def _reload_locked(self) -> None:
         try:
             policy = Policy.load(self._now.policy.path)
-            opened = await run_or_undo(lambda: self._open_policy(policy), undo=_close_opened)
+            opened = await run_or_undo(lambda: self._open_policy(policy), undo=_close_new_generation)
         except Exception as error:
             log_refusal(error)
             return
@@ -230,7 +233,7 @@ def check_source_can_open(newest: Generation, policy: Policy) -> None:
         raise RestartNeeded(("source",))
 
 
-def _close_opened(opened: Catalog | Generation) -> None:
+def _close_new_generation(opened: Catalog | Generation) -> None:
     if isinstance(opened, Generation):
         opened.close()
 

@@ -47,9 +47,9 @@ def serve_in_foreground(
     signals: Signals,
     early: EarlyShadowData | None,
 ) -> None:
-    """Serve in the foreground until SIGINT or SIGTERM; SIGHUP reads the policy again.
+    """Serve in the foreground until SIGINT or SIGTERM. SIGHUP makes it read the policy again.
 
-    The first shadow has `early` data if there are any. Raise KeyholeError for what is wrong with the policy.
+    The first shadow uses the `early` data if there are any. Raise KeyholeError for a faulty policy.
     """
     if signals.must_end:
         return
@@ -76,7 +76,7 @@ def serve_in_foreground(
 
             supervise(policy, accepting=accepting, metrics=metrics, workers=count, signals=signals, early=early)
         else:
-            _serve_alone(policy, accepting=accepting, tls=tls, metrics=metrics, signals=signals, early=early)
+            _serve_in_one_process(policy, accepting=accepting, tls=tls, metrics=metrics, signals=signals, early=early)
 
 
 @contextmanager
@@ -91,9 +91,9 @@ def serve_in_background(
     metrics: ListenAddress | None = None,
     looks: bool = True,
 ) -> Iterator[Addresses]:
-    """Serve from a thread of its own while the block runs; for the demo, benchmarks and tests.
+    """Serve from a separate thread while the block runs, for the demo, benchmarks and tests.
 
-    Without `looks` monitors are left to the block.
+    Without `looks` the caller's block runs the monitors.
     """
     started: Future[Addresses] = Future()
     stop = threading.Event()
@@ -124,7 +124,7 @@ def serve_in_background(
             thread.join()
 
 
-def _serve_alone(
+def _serve_in_one_process(
     policy: Policy,
     *,
     accepting: Sockets,

@@ -95,26 +95,26 @@ def supervise(
 
 
 @dataclass(frozen=True, slots=True)
-class _MadeGeneration:
+class _StartedGeneration:
     """A generation in the form that workers receive, with its shadow, which runs until `close` is called.
 
     The shadow is started from `binaries` if these are the operator's own PostgreSQL programs.
     """
 
-    shared: SharedGeneration
+    description: SharedGeneration
     close: Callable[[], None]
     binaries: PostgresPrograms | None
 
 
 def _make_generation(
     number: int, policy: Policy, catalog: Catalog, *, workers: int, early: EarlyShadowData | None = None
-) -> _MadeGeneration:
+) -> _StartedGeneration:
     with ExitStack() as opened:
         limits, binaries = policy.server.limits, find_own_programs(policy)
         shadow = opened.enter_context(
             run_prepared_shadow(catalog, limits=limits, workers=workers, binaries=binaries, early=early)
         )
-        return _MadeGeneration(
+        return _StartedGeneration(
             SharedGeneration(number, policy, catalog.digest, shadow), opened.pop_all().close, binaries
         )
 
@@ -171,7 +171,7 @@ class Supervisor:
             keeping = [asyncio.create_task(self._keep_worker_running(number)) for number in self._workers]
             async with (
                 keep_shadow_replaced(
-                    lambda: self._newest.shared.shadow, self._replace_lost_shadow, otherwise=self._told
+                    lambda: self._newest.description.shadow, self._replace_lost_shadow, otherwise=self._told
                 ),
                 repeat_on_event(self._again, self._reload),
             ):
@@ -200,7 +200,7 @@ class Supervisor:
         task = WorkerTask(
             worker=number,
             workers=self._number,
-            generation=self._newest.shared,
+            generation=self._newest.description,
             accepting=self._accepting,
             metrics=place,
             folder=self._folder,
@@ -250,20 +250,20 @@ class Supervisor:
         try:
             policy = Policy.load(self._now.policy.path)
             found = await run_or_undo(lambda: self._find_catalog(policy), undo=_close_if_made)
-            if isinstance(found, _MadeGeneration):
+            if isinstance(found, _StartedGeneration):
                 await self._open_in_all_workers(found)
         except Exception as error:
             log_refusal(error)
             return
         if isinstance(found, Catalog):
             self._now = self._now.replace_policy(policy)
-            self._newest = replace(self._newest, shared=replace(self._newest.shared, policy=policy))
+            self._newest = replace(self._newest, description=replace(self._newest.description, policy=policy))
             for worker in self._workers.values():
                 worker.send_order(ReloadOrder(policy))
         if policy.server.log_level != level:
             log_to_standard_error(policy.server.log_level)
 
-    def _find_catalog(self, policy: Policy) -> Catalog | _MadeGeneration:
+    def _find_catalog(self, policy: Policy) -> Catalog | _StartedGeneration:
         """Return the catalog of a policy that the newest shadow can go on with, which has its analysts then.
 
         Or a new one.
@@ -272,31 +272,31 @@ class Supervisor:
         with closing(open_policy_source(self._now.policy)) as source:
             catalog = self._now.find_usable_catalog(policy, source)
         if catalog is not None:
-            update_roles(self._newest.shared.shadow, catalog)
+            update_roles(self._newest.description.shadow, catalog)
             log_changed_shares(self._now.policy, policy, catalog)
             return catalog
         return self._make_next_generation(policy)
 
-    def _make_next_generation(self, policy: Policy) -> _MadeGeneration:
+    def _make_next_generation(self, policy: Policy) -> _StartedGeneration:
         with closing(open_policy_source(policy)) as source:
             catalog = read_pinned_catalog(policy, source)
         log_changed_shares(self._now.policy, policy, catalog)
         self._last_number += 1
         return _make_generation(self._last_number, policy, catalog, workers=self._number)
 
-    async def _open_in_all_workers(self, made: _MadeGeneration) -> None:
+    async def _open_in_all_workers(self, made: _StartedGeneration) -> None:
         """Let all workers open a generation, and use it when all have.
 
         Raise GenerationNotOpened if one of them could not. No worker uses it then.
         """
-        number = made.shared.number
+        number = made.description.number
         self._made[number] = made
         self._opening.add(number)  # it is needed, whoever dies meanwhile
         async with self._changing:  # no worker is started meanwhile, who would know of neither
             asked = tuple(self._workers.values())
             try:
                 async with asyncio.timeout(self._vote_s):
-                    votes = await asyncio.gather(*(worker.open_generation(made.shared) for worker in asked))
+                    votes = await asyncio.gather(*(worker.open_generation(made.description) for worker in asked))
                 for vote in votes:
                     if vote is not None:
                         raise GenerationNotOpened(vote)
@@ -309,7 +309,7 @@ class Supervisor:
             self._opening.discard(number)
             self._newest, self._now = (
                 made,
-                PolicyInForce.make_for_shadow(made.shared.policy, made.shared.digest, made.binaries),
+                PolicyInForce.make_for_shadow(made.description.policy, made.description.digest, made.binaries),
             )
             for worker in asked:
                 worker.send_order(TakeOrder(number, oldest=choose_oldest_kept(self._made)))
@@ -325,22 +325,24 @@ class Supervisor:
 
     def _close_unused(self) -> None:
         """Stop the shadows of generations that nobody uses any more."""
-        used = self._opening.union({self._newest.shared.number}, *(worker.uses for worker in self._workers.values()))
+        used = self._opening.union(
+            {self._newest.description.number}, *(worker.uses for worker in self._workers.values())
+        )
         for number in self._made.keys() - used:
             stopping = asyncio.create_task(asyncio.to_thread(_close_generation, self._made.pop(number)))
             self._closing.add(stopping)
             stopping.add_done_callback(self._closing.discard)
 
 
-def _close_generation(made: _MadeGeneration) -> None:
+def _close_generation(made: _StartedGeneration) -> None:
     try:
         made.close()
     except Exception as error:
-        log.error("generation not closed", generation=made.shared.number, **describe_exception(error))
+        log.error("generation not closed", generation=made.description.number, **describe_exception(error))
 
 
-def _close_if_made(found: Catalog | _MadeGeneration) -> None:
-    if isinstance(found, _MadeGeneration):
+def _close_if_made(found: Catalog | _StartedGeneration) -> None:
+    if isinstance(found, _StartedGeneration):
         found.close()
 
 

@@ -22,9 +22,9 @@ from proxy.release.charged import CountingStatement, Release, check_affordable, 
 from proxy.report.terminal import make_visible
 from proxy.sources.open import choose_dialect
 
-_FREE = "The same release was made before on these data: it would be told again, which costs nothing."
+_FREE = "The same release was made before on these data. It would be printed again, which costs nothing."
 _FITS = "The budgets have room for it. This is a dry run: no source was opened."
-_READ = "It would read counts by this statement alone:"
+_READ = "It would read counts by this one statement:"
 
 
 @dataclass(frozen=True, slots=True)

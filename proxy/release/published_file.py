@@ -125,7 +125,10 @@ def find_unused_name(wanted: str, columns: Collection[str]) -> str:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Create and lock the folder. No other process publishes in it until the block ends. Raise OSError."""
+    """Create and lock the folder. No other process publishes in it until the block ends.
+
+    Raise OSError if the file system refuses.
+    """
     folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
     lock = folder / ".lock"
     make_private_file(lock)
@@ -139,7 +142,7 @@ def make_draft_path(path: Path) -> Path:
 
 
 def write_published_file(table: PublishedData, path: Path, statement: str) -> str:
-    """Write a paid table to a file, unless the file exists with the same content. Return its SHA-256.
+    """Write a charged table to a file, unless the file exists with the same content. Return its SHA-256.
 
     Parameters:
         path: the file to write. Its folder is made.
@@ -159,7 +162,9 @@ def write_published_file(table: PublishedData, path: Path, statement: str) -> st
 
 
 def write_draft(table: PublishedData, path: Path, statement: str) -> str:
-    """Write a table durably to `make_draft_path(path)`, and return the file's SHA-256. Raise OSError.
+    """Write a table durably to `make_draft_path(path)`, and return the file's SHA-256.
+
+    Raise OSError if the file system refuses.
 
     Call this within `lock_folder`.
     """
@@ -181,7 +186,7 @@ def rename_draft(path: Path, statement: str) -> None:
     if path.suffix == f".{FileForm.CSV}":
         if path.exists() or path.is_symlink():
             raise FileExistsError(path)  # before what stands beside it is another file's
-        _write_beside(path, statement)
+        _write_statement_file(path, statement)
     os.link(draft, path)
     draft.unlink()
     _make_durable(path.parent)
@@ -214,7 +219,7 @@ def _hash(path: Path) -> str:
     return found.hexdigest()
 
 
-def _write_beside(path: Path, statement: str) -> None:
+def _write_statement_file(path: Path, statement: str) -> None:
     beside = path.with_name(f"{path.name}.txt")
     part = beside.with_name(f".{beside.name}.draft")
     part.unlink(missing_ok=True)

@@ -159,7 +159,7 @@ def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> P
     groups = joined.reshape(prod(joined.shape[:-1]), shape[-1])
     found = sample_and_perturb(groups, asked.make_criterion(shape[-1]), noise=noise)
     told = tuple(columns[place] for place in places)
-    return PublishedTable(told, found.counts.reshape(joined.shape).transpose(places), None)
+    return PublishedTable(told, found.published_counts.reshape(joined.shape).transpose(places), None)
 
 
 def _generalise(column: PublishedColumn, numbers: tuple[int, ...]) -> PublishedColumn:

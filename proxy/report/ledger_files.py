@@ -39,14 +39,14 @@ def write_parquet(events: Iterable[ExportedEvent], path: Path) -> int:
     with tempfile.TemporaryDirectory() as directory, _write_whole(path) as part:
         lines = Path(directory) / "events.jsonl"
         count = write_json_lines(events, lines)
-        columns = {field.name: _KINDS[_find_kind(field.type)] for field in fields(ExportedEvent)}
+        columns = {field.name: _KINDS[_find_column_type(field.type)] for field in fields(ExportedEvent)}
         with duckdb.connect() as connection:
             records = connection.read_json(str(lines), columns=columns, format="newline_delimited")
             records.write_parquet(str(part))
     return count
 
 
-def _find_kind(annotation: object) -> str:
+def _find_column_type(annotation: object) -> str:
     name = annotation.__name__ if isinstance(annotation, type) else str(annotation)
     return name.removesuffix(" | None")
 

@@ -40,7 +40,7 @@ def find_luminance(shade: str) -> float:
 class Scale:
     """The levels of one measure: a `mark` for each level in cells, and a `meaning` that explains it.
 
-    `title` names the measure. Marks and meanings start with the lowest level. A meaning is empty if the mark needs no
+    `title` names the measure. Both lists start with the lowest level. A meaning is empty if the mark needs no
     explanation.
     """
 
@@ -77,7 +77,7 @@ class BandMap:
     levels: Levels
 
     def find_scale(self, column: int) -> Scale:
-        """Return the scale of a column."""
+        """Return the scale of a column of the grid."""
         return self.scales[0] if len(self.scales) == 1 else self.scales[column]
 
 
@@ -136,7 +136,7 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str | None]], *, most_row
     )
     if not rows:
         return Scorecard((), (0, 0))
-    if plan.asked.ranked is not None and not across:
+    if plan.asked_question.ranked is not None and not across:
         rows.sort(key=lambda row: -int(cells[-1, row, 0]))
     cells = cells[np.ix_(range(len(measures)), rows, columns)]
     texts = tuple(tuple(format_values(values)) for values in space.values)
@@ -163,17 +163,17 @@ def _list_measures(plan: Plan, returned: int) -> Iterator[_Measure]:
     The measure of a ranking comes last.
     """
     yield from _list_predicate_measures(plan)
-    if plan.asked.ranked is not None:
-        by = f"place by {write_aggregate(plan.asked.ranked.functional)}"
-        title = by if plan.asked.ranked.descending else f"{by}, the least first"
+    if plan.asked_question.ranked is not None:
+        by = f"place by {write_aggregate(plan.asked_question.ranked.functional)}"
+        title = by if plan.asked_question.ranked.descending else f"{by}, the least first"
         marks = tuple(str(place) for place in range(returned, 0, -1))
         yield _Measure(Scale(title, marks, (*("",) * (returned - 1), "is the first")), ())
-    elif not plan.asked.predicates:
+    elif not plan.asked_question.predicates:
         yield _Measure(Scale("the answer", ("yes",), ("one of its rows",)), ())
 
 
 def _list_predicate_measures(plan: Plan) -> Iterator[_Measure]:
-    asked = plan.asked
+    asked = plan.asked_question
     said = list_predicate_texts(plan)
     bands: dict[int, list[tuple[int, int]]] = {}
     for number, formula in enumerate(asked.predicates):
@@ -206,7 +206,7 @@ def _find_levels(plan: Plan, keys: Sequence[Sequence[str | None]], measures: tup
     places = [{text: place for place, text in enumerate(format_values(values))} for values in space.values]
     found = [np.array([places[axis][text] for text in columns[axis]]) for axis in range(width)]
     where = np.ravel_multi_index(found, space.shape) if width else np.zeros(len(keys), dtype=np.int64)
-    placed = columns[max(width, 1) : len(columns) - len(plan.asked.predicates)]
+    placed = columns[max(width, 1) : len(columns) - len(plan.asked_question.predicates)]
     truths = [np.array([text == "true" for text in column]) for column in columns[max(width, 1) + len(placed) :]]
     for number, one in enumerate(measures):
         if one.predicates:

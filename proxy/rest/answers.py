@@ -93,7 +93,7 @@ class PageCursor:
 
     @staticmethod
     def parse(text: str) -> "PageCursor":
-        """Parse a cursor from its text. Raise KH408."""
+        """Parse a cursor from its text. Raise KH408 if the text is malformed."""
         match = _CURSOR.fullmatch(text)
         if match is None:
             raise refuse_unknown_cursor()
@@ -107,7 +107,7 @@ class PageCursor:
 def write_order(order: KeyOrder) -> str:
     """Return an order of keys as text, for cursors and stored replies."""
     kinds = (("tTnN"[one.is_number * 2 + one.descending], "!" * one.has_unusual_nulls) for one in order)
-    return "".join(f"{one.place}{kind}{astray}" for one, (kind, astray) in zip(order, kinds, strict=True))
+    return "".join(f"{one.index}{kind}{astray}" for one, (kind, astray) in zip(order, kinds, strict=True))
 
 
 def read_order(text: str) -> KeyOrder:
@@ -121,7 +121,7 @@ def read_order(text: str) -> KeyOrder:
 def find_stored_reply(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeySetCache) -> Reply:
     """Return the stored answer that a cursor names, as a reply.
 
-    Raise KH408 unless the analyst has paid for the answer or read it. Raise KH502.
+    Raise KH408 unless the analyst has paid for the answer or read it. Raise KH502 if the ledger is not available.
     """
     stored = _find_stored_answer(service, cursor.reservation, analyst)
     try:
@@ -137,7 +137,7 @@ def find_stored_reply(service: Service, cursor: PageCursor, analyst: Analyst, *,
 def find_stored_keys(service: Service, reservation: str, analyst: Analyst) -> KeySet | None:
     """Return the key set that a reservation stored, or None unless the analyst has paid for it or read it.
 
-    Raise KH502.
+    Raise KH502 if the ledger is not available.
     """
     stored = _find_stored_answer(service, reservation, analyst)
     return None if stored is None else _read_keys(stored)
@@ -206,10 +206,10 @@ def make_response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[st
         form = "text/csv; charset=utf-8; header=present"
     if end - cut.start <= SLICE_KEYS:
         return Response(b"".join(pieces), media_type=form, headers=own)
-    return StreamingResponse(_hand_over(pieces), media_type=form, headers=own)
+    return StreamingResponse(_yield_pieces(pieces), media_type=form, headers=own)
 
 
-async def _hand_over(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _yield_pieces(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
         await asyncio.sleep(0)  # what is sent to nobody, or read at once, waits for nothing: let others have their turn

@@ -236,7 +236,7 @@ def _find_stored_answer(
         return refusal
     if answer is None:
         raise refuse_unknown_end(
-            "The first attempt may have spent: it was answered under another policy, and was not told."
+            "The first attempt may have spent: it was answered under another policy, and its answer was not sent."
         )
     return Reply.from_answer(answer, asked, shown)
 

@@ -33,13 +33,13 @@ def label_keys(keys: KeySet, labels: KeyLabels, order: KeyOrder = ()) -> Labelle
     shown = list(zip(*labels.apply(keys.arrays), strict=True))
     for column in reversed(order):
         by = _make_sort_key(labels, column)
-        shown.sort(key=lambda key: by(key[column.place]), reverse=column.descending)  # at once
+        shown.sort(key=lambda key: by(key[column.index]), reverse=column.descending)  # at once
     return LabelledKeys((*labels.names, *keys.columns[labels.keys :]), shown)
 
 
 def _make_sort_key(labels: KeyLabels, column: SortedColumn) -> Callable[[str | None], int | tuple[bool, int | str]]:
     """Return the function by which a column's texts are sorted."""
-    ranks = labels.columns[column.place].ranks if column.place < len(labels.columns) else {}
+    ranks = labels.columns[column.index].ranks if column.index < len(labels.columns) else {}
     if ranks:
         return (ranks | ({None: -1} if column.has_unusual_nulls else {})).__getitem__
     return _make_text_key(column)
@@ -71,9 +71,9 @@ def sort_keys(keys: KeySet, order: KeyOrder) -> KeySet:
 def _rank(keys: KeySet, column: SortedColumn) -> Integers:
     """Return each key's rank among the column's distinct texts, negative for a descending order."""
     if isinstance(keys.keys, KeyRows):
-        texts, places = keys.keys.texts[column.place], keys.keys.places[column.place]
+        texts, places = keys.keys.texts[column.index], keys.keys.places[column.index]
     else:
-        cells = [key[column.place] for key in keys.keys]
+        cells = [key[column.index] for key in keys.keys]
         texts = tuple(dict.fromkeys(cells))
         numbers = {text: number for number, text in enumerate(texts)}
         places = np.array([numbers[cell] for cell in cells], dtype=np.uint32)

@@ -76,7 +76,7 @@ class TlsHandshake(asyncio.Protocol):
         self._early.append(data)
 
     def shutdown(self) -> None:
-        """Close the connection."""
+        """Close the connection, since the server is ending."""
         self._socket.abort()
 
     async def _start_http(self, transport: asyncio.Transport) -> None:
@@ -95,7 +95,7 @@ class TlsHandshake(asyncio.Protocol):
             return
         inside = self._make()
         encrypted.set_protocol(inside)
-        wrapped = _Encrypted(encrypted, transport)
+        wrapped = _EncryptedTransport(encrypted, transport)
         inside.connection_made(wrapped)
         for data in self._early:
             if not wrapped.is_closing():
@@ -115,7 +115,7 @@ class TlsHandshake(asyncio.Protocol):
         )
 
 
-class _Encrypted(asyncio.Transport):
+class _EncryptedTransport(asyncio.Transport):
     """asyncio's TLS transport, which on closing sends close_notify and does not wait for the client's.
 
     Clients that keep connections open answer a close_notify only when they next use the connection.

@@ -78,7 +78,7 @@ class PossibleNames:
         return self._all or _shorten_name(name) in self._keys
 
     def add(self, name: str | bytes) -> None:
-        """Add a name."""
+        """Add the name of a prepared statement."""
         if not self._all:
             self._keys.add(_shorten_name(name))
             self._all = len(self._keys) > self._most
@@ -139,8 +139,11 @@ class ClientStatements:
             raise refuse_executed_savepoint(position)
 
     async def forget_savepoints(self) -> None:
-        """Forget the names of savepoint statements that the shadow no longer has. Raise ShadowFailed."""
-        self._savepoints.keep_only({one.name for one in await self._exchange.list_prepared()})
+        """Forget the names of savepoint statements that the shadow no longer has.
+
+        Raise ShadowFailed if the shadow fails.
+        """
+        self._savepoints.keep_only({one.name for one in await self._exchange.list_prepared_statements()})
 
     def note_prepare(self, name: str | bytes) -> None:
         """Note that a PREPARE of a question under this name is about to run."""
@@ -210,12 +213,12 @@ class ClientStatements:
         """Remove the statements that the shadow no longer has, if SQL may have deallocated any.
 
         In the shadow, another statement may have the same name by now. The unnamed statement is always kept. If its
-        stand-in is lost, prepare the stand-in again. Raise ShadowFailed.
+        stand-in is lost, prepare the stand-in again. Raise ShadowFailed if the shadow fails.
         """
         if not self.is_outdated:
             return
         forgotten = self._relay.answers.forgotten
-        kept = await self._exchange.list_prepared()
+        kept = await self._exchange.list_prepared_statements()
         if len(self._pending) < _MOST_NAMES:
             self._prepared.keep_only({one.name for one in kept})
             for pending in self._pending.values():

@@ -15,7 +15,7 @@ from proxy.session.core import SessionCore
 from proxy.session.session_questions import AskingMode
 from proxy.shadow.answers import AnswerEnd, ExpectedAnswer
 from proxy.shadow.exchange import OWN_NAMES, STAND_IN
-from proxy.shadow.findings import READING_SETTINGS, ShadowFailed, read_described
+from proxy.shadow.findings import READING_SETTINGS, ShadowFailed, parse_description
 from proxy.shadow.parameter import are_independent_of_settings
 from proxy.wire.frontend import Bind, Close, Describe, Execute, FrontendMessage, Parse, Query, Sync
 from proxy.wire.server_side import ReceivedMessage
@@ -94,7 +94,7 @@ class ExtendedProtocol:
         self._core.forward_question(message, received, spelled=only.rewritten_text)
         expected = self._exchange.describe(b"S", message.statement)
         await self._exchange.settle()
-        like = read_described(expected)
+        like = parse_description(expected)
         text = await self._text.decode_statement(message.sql)
         # DECLARE gives no rows, and can be bound itself: PostgreSQL checks its privileges when it runs
         stand_in, stand_in_text = message.statement, text
@@ -154,14 +154,14 @@ class ExtendedProtocol:
         await self._exchange.settle()
         if self._relay.answers.has_failed:
             return None  # nothing can be looked up, and the shadow says what is wrong
-        found = await self._exchange.find_prepared(sent)
+        found = await self._exchange.find_prepared_statement(sent)
         await self._exchange.undo_own_statement()
         question = None if found is None else self._core.questions.find_question_in(found)
         if found is None or found.name != name or question is None:
             return None
         expected = self._exchange.describe(b"S", sent)
         await self._exchange.settle()
-        like = read_described(expected)
+        like = parse_description(expected)
         # its portal keeps what it needs of the stand-in, so the next may have the same name
         stand_in = self._text.decode(await self._exchange.prepare_stand_in(STAND_IN, like))
         part = StatementPart(question, offset=0, is_intercepted=True)
@@ -176,7 +176,7 @@ class ExtendedProtocol:
         places = (
             self._held.described.get(await self._text.convert_name(message.name)) if message.target == b"P" else None
         )
-        self._relay.send(received.raw, ExpectedAnswer(AnswerEnd.DESCRIBE, places=places))
+        self._relay.send(received.raw, ExpectedAnswer(AnswerEnd.DESCRIBE, described_columns=places))
 
     async def execute(self, message: Execute, received: ReceivedMessage) -> None:
         """Handle Execute: run a portal. The first run of a question's portal answers the question."""

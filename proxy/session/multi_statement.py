@@ -12,7 +12,7 @@ from proxy.session.parts import SessionParts
 from proxy.session.session_questions import AskingMode, SessionQuestions
 from proxy.shadow.answers import DESCRIPTION, ERROR, NOTHING, ROWS, AnswerEnd, ExpectedAnswer
 from proxy.shadow.exchange import PART
-from proxy.shadow.findings import ShadowFailed, read_described
+from proxy.shadow.findings import ShadowFailed, parse_description
 from proxy.wire.frontend import Bind, Describe, Execute, Query, Sync
 
 _SYNC = Sync().encode()
@@ -108,7 +108,7 @@ class ScriptRunner:
         expected = self._exchange.describe(b"S", PART)
         await self._exchange.settle()
         bound = Bind(PART, PART, (), (), ())
-        portal = Portal(Statement(part, part.text, read_described(expected), PART, part.text), bound)
+        portal = Portal(Statement(part, part.text, parse_description(expected), PART, part.text), bound)
         await self._questions.answer(portal, Execute(PART, 0), how=how)
         self._exchange.close(b"P", PART)
 

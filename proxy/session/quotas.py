@@ -51,10 +51,13 @@ class StatementQuotas:
         return not failed
 
     async def recount(self) -> None:
-        """Ask the shadow for the number of its prepared statements and cursors. Raise ShadowFailed."""
+        """Ask the shadow for the number of its prepared statements and cursors.
+
+        Raise ShadowFailed if the shadow fails.
+        """
         await self._held.forget_savepoints()
         self._since = 0
-        self._statements = await self._exchange.count_prepared()
+        self._statements = await self._exchange.count_prepared_statements()
         self._cursors = await self._exchange.count_cursors()
 
     def count_portal(self, portal: bytes) -> None:

@@ -27,7 +27,7 @@ from proxy.session.session_refusals import (
 from proxy.shadow.answers import NOTHING, ROWS, AnswerEnd, ExpectedAnswer
 from proxy.shadow.array import encode_text_array, write_array_literal
 from proxy.shadow.exchange import GivenValues
-from proxy.shadow.findings import PreparedStatement, SessionState, read_described
+from proxy.shadow.findings import PreparedStatement, SessionState, parse_description
 from proxy.wire.frontend import Execute, Sync
 
 _SYNC = Sync().encode()
@@ -209,7 +209,7 @@ class SessionQuestions:
     async def _read_copied(self, portal: Portal, copied: CopiedQuery) -> Portal:
         """Return a portal for the query inside a COPY, which takes no parameters."""
         part = portal.statement.part
-        query = self._text.encode(copied.spelled or copied.query)
+        query = self._text.encode(copied.shadow_text or copied.query)
         like = await self._exchange.describe_copied(query, offset=part.offset)
         if like.types:
             # as it stands it fails, by the very error that PostgreSQL has for it
@@ -238,7 +238,7 @@ class SessionQuestions:
         await self._exchange.settle()
         if not executing.name.isascii():
             await self._text.refresh_encoding()
-        found = await self._exchange.find_prepared(self._text.encode(executing.name))
+        found = await self._exchange.find_prepared_statement(self._text.encode(executing.name))
         if found is None:
             return None
         question = self.find_question_in(found)
@@ -257,7 +257,7 @@ class SessionQuestions:
         name, question = found
         expected = self._exchange.describe(b"S", name)
         await self._exchange.settle()
-        types = read_described(expected).types
+        types = parse_description(expected).types
         if types and executing.count != len(types):
             part = portal.statement.part
             # as it stands it fails, by the very error that PostgreSQL has for it

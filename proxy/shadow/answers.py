@@ -15,7 +15,7 @@ from proxy.wire.frames import Frame
 
 
 class AnswerEnd(Enum):
-    """The kind of a message, by the frame that ends its answer."""
+    """The type of the frame that ends the answer to a message. Each type of message has one."""
 
     PARSE = auto()
     BIND = auto()
@@ -60,8 +60,8 @@ class ExpectedAnswer:
 
     `tag` replaces the tag of a CommandComplete. `offset` is added to an error's position; None removes the position.
     `text` is the SQL to which error positions refer, if it is short. `when_too_large` is the hint for an error about
-    exhausted memory or disk. `places` has columns with their tables: a row description with the same columns gets these
-    tables.
+    exhausted memory or disk. `described_columns` has columns with their tables: a row description with the same
+    columns gets these tables.
 
     `waits_for_rows` makes the description wait for the first row or the end of what follows. A simple query waits so if
     its whole result is made before any of it is shown. If an error comes first, the description is dropped.
@@ -74,7 +74,7 @@ class ExpectedAnswer:
     waits_for_rows: bool = False
     text: bytes = b""
     when_too_large: bytes = b""
-    places: RowDescription | None = None
+    described_columns: RowDescription | None = None
     kept_frames: list[Frame] = field(default_factory=list)
     is_complete: bool = False
     failed: bool = False
@@ -200,8 +200,8 @@ class AnswerQueue:
             self._description = frame.raw
             return b""
         raw = frame.raw
-        if frame.kind == ord("T") and current.places is not None:
-            raw = _name_tables(frame, current.places)
+        if frame.kind == ord("T") and current.described_columns is not None:
+            raw = _name_tables(frame, current.described_columns)
         if frame.kind == ord("C") and current.tag is not None:
             raw = CommandComplete(current.tag).encode()
         if self._description and frame.kind in _RESULT:
@@ -223,7 +223,7 @@ class AnswerQueue:
 
 
 def keep_if_short(sql: bytes) -> bytes:
-    """Return the SQL of a message if it is short enough to be kept until its answer arrives. Otherwise return b""."""
+    """Return the SQL of a message if it is short enough to be kept for error positions. Otherwise return b""."""
     return sql if len(sql) <= _SHORT_BYTES else b""
 
 
@@ -232,12 +232,12 @@ def _return_unchanged(frame: Frame, _: bytes) -> Frame:
     return frame
 
 
-def _name_tables(frame: Frame, places: RowDescription) -> bytes:
-    """Return a row description with the tables of `places`, if both have the same columns."""
+def _name_tables(frame: Frame, described_columns: RowDescription) -> bytes:
+    """Return a row description with the tables of `described_columns`, if both have the same columns."""
     described = backend.decode(frame)
-    if not isinstance(described, RowDescription) or described.signature != places.signature:
+    if not isinstance(described, RowDescription) or described.signature != described_columns.signature:
         return frame.raw
-    fields = zip(described.fields, places.fields, strict=True)
+    fields = zip(described.fields, described_columns.fields, strict=True)
     return RowDescription(
         tuple(replace(field, table=place.table, column=place.column) for field, place in fields)
     ).encode()

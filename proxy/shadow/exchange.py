@@ -24,7 +24,7 @@ from proxy.shadow.findings import (
     find_reading_settings,
     is_utc,
     parse_prepared_statement,
-    read_described,
+    parse_description,
     read_row,
     read_rows,
 )
@@ -187,7 +187,7 @@ class ShadowExchange:
         """Decode the reply to `ask_channels`. Return None if the request failed."""
         return None if answer.failed else frozenset(name or b"" for (name,) in read_rows(answer))
 
-    async def count_prepared(self) -> int:
+    async def count_prepared_statements(self) -> int:
         """Return the number of the client's prepared statements."""
         return await self._count(b"pg_prepared_statements")
 
@@ -206,7 +206,7 @@ class ShadowExchange:
         (count,) = read_row(answer)
         return int(count or b"0")
 
-    async def list_prepared(self) -> tuple[PreparedStatement, ...]:
+    async def list_prepared_statements(self) -> tuple[PreparedStatement, ...]:
         """Return all prepared statements of the session."""
         self.parse(NAMES, _ALL_HELD_SQL)
         answer = self._run(Bind(NAMES, NAMES, (), (), _HELD_FORMATS))
@@ -231,7 +231,7 @@ class ShadowExchange:
         self.parse(VALUES, write_values_query((*given, *map(_write_cast, casts))).encode(), types)
         return self._run(Bind(VALUES, VALUES, bound.formats, bound.values, ()))
 
-    async def find_prepared(self, name: bytes) -> PreparedStatement | None:
+    async def find_prepared_statement(self, name: bytes) -> PreparedStatement | None:
         """Return the prepared statement that EXECUTE would find under a name, or None."""
         self.parse(HELD, _HELD_SQL, (_TEXT,))
         answer = self._run(Bind(HELD, HELD, (), (name,), _HELD_FORMATS))
@@ -288,7 +288,7 @@ class ShadowExchange:
         self.parse(COPIED, query, offset=offset)
         expected = self.describe(b"S", COPIED)
         await self.settle()
-        return read_described(expected)
+        return parse_description(expected)
 
     async def rehearse_copy(self, like: StatementDescription, behind: bytes, *, behind_at: int) -> None:
         """Run a COPY of no rows, with the options of the client's COPY. The client sees only its errors.
@@ -324,7 +324,7 @@ class ShadowExchange:
         self.parse(OUTER, sql, types + (TEXT_ARRAY,) * arrays)
         expected = self.describe(b"S", OUTER)
         await self.settle()
-        if read_described(expected).signature != like.signature:
+        if parse_description(expected).signature != like.signature:
             raise KeyholeError(
                 "KH106",
                 "a whole row of a question cannot be returned",

@@ -56,7 +56,7 @@ class SessionState:
     reading_settings: tuple[bytes, ...]
 
 
-def read_described(expected: ExpectedAnswer) -> StatementDescription:
+def parse_description(expected: ExpectedAnswer) -> StatementDescription:
     """Parse a statement's description from the reply to `ShadowExchange.describe`."""
     types: tuple[int, ...] = ()
     rows: RowDescription | None = None
@@ -98,7 +98,7 @@ def read_rows(expected: ExpectedAnswer) -> list[tuple[bytes | None, ...]]:
         if frame.kind == ord("D"):
             reader = FrameReader(limit_bytes=1 << 30, merges_rows=False)
             reader.feed(frame.raw)
-            while (single := reader.read_typed()) is not None:
+            while (single := reader.read_typed_frame()) is not None:
                 message = backend.decode(single)
                 if isinstance(message, DataRow):
                     found.append(message.values)

@@ -346,9 +346,9 @@ def _write_constraints(public: PublicTable) -> Iterator[sql.Composed]:
     The first column with both is declared as the primary key.
     """
     table = sql.Identifier("public", public.name)
-    for column in public.required:
+    for column in public.not_null_columns:
         yield sql.SQL("ALTER TABLE {} ALTER COLUMN {} SET NOT NULL").format(table, sql.Identifier(column))
-    primary = next((column for column in public.unique if column in public.required), None)
+    primary = next((column for column in public.unique if column in public.not_null_columns), None)
     for column in public.unique:
         kind = sql.SQL("PRIMARY KEY" if column == primary else "UNIQUE")
         yield sql.SQL("ALTER TABLE {} ADD {} ({})").format(table, kind, sql.Identifier(column))
@@ -461,7 +461,7 @@ def _write_monitor_view(monitor: Monitor, catalog: Catalog) -> Iterator[sql.Comp
         for column, declared in relation.columns
     )
     body = sql.SQL("SELECT {} FROM {}()").format(columns, _quote_dotted_name(UNANSWERED))
-    shown, behind = relation.around
+    shown, behind = relation.wrapping_sql
     if shown:  # the types of computed keys are PostgreSQL's
         body = sql.SQL("SELECT * FROM {}({}){} AS shown").format(sql.SQL(shown), body, sql.SQL(behind))
     yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS {}").format(name, body)

@@ -100,8 +100,8 @@ def identify_relation(relation: str, *, run: Run, directory: Path, database: Pat
         ((database,),) = run("SELECT lower(current_database())")
         names = tuple(name.removeprefix(f"{database}.") for name in stored)
     else:
-        spelled = {f"file {_find_place(os.path.abspath(path), directory)}" for path in files}
-        followed = {f"file {_find_place(str(path), directory)}" for one in files.values() for path in one}
+        spelled = {f"file {_find_relative_path(os.path.abspath(path), directory)}" for path in files}
+        followed = {f"file {_find_relative_path(str(path), directory)}" for one in files.values() for path in one}
         names = (*sorted(spelled), *sorted(followed - spelled)) if files else (f"file {relation}",)
     found = {path.stat() for one in files.values() for path in one}
     return RelationIdentity(
@@ -208,7 +208,10 @@ def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str
 
 
 def read_file_states(database: Path | None) -> Looks:
-    """Return inode, size and times of a database's file and of its write-ahead log. Raise OSError."""
+    """Return inode, size and times of a database's file and of its write-ahead log.
+
+    Raise OSError if the database's file cannot be read.
+    """
     if database is None:
         return {}
     log = database.with_name(f"{database.name}.wal")
@@ -287,7 +290,7 @@ def _glob(pattern: str, *, run: Run) -> list[Path]:
         return []
 
 
-def _find_place(file: str, directory: Path) -> str:
+def _find_relative_path(file: str, directory: Path) -> str:
     path, root = Path(file), directory.resolve()
     return str(path.relative_to(root)) if path.is_relative_to(root) else file
 

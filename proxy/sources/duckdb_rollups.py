@@ -43,7 +43,7 @@ class DuckDBStore:
         timer.start()
         try:
             with (
-                self._pins.provide_tables(rollup.write_build(kept), rollup.pinned) as build,
+                self._pins.provide_tables(rollup.write_build(kept), rollup.pinned_relations) as build,
                 check_same_types(rollup.relations, cursor),
             ):
                 # behind a LIMIT a join of six million rows takes twenty times as long: they are counted first

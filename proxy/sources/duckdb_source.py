@@ -128,15 +128,18 @@ class DuckDBSource:
         return tuple(_qualify_name(schema, name) for schema, name in rows)
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Keep the file open during the block, so that several catalog reads open the file only once. Raise KH008."""
+        """Keep the file open during the block, so that several catalog reads open the file only once.
+
+        Raise KH008 if the source does not answer.
+        """
         return self._openings.keep_open()
 
     def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """Return a relation's columns by PostgreSQL's type names. Raise KH006."""
+        """Return a relation's columns by PostgreSQL's type names. Raise KH006 if the relation cannot be read."""
         return hide_shape_failures(lambda: read_columns(relation, run=self._run), relation=relation)
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the stored tables and files that a relation reads. Raise KH006."""
+        """Return the stored tables and files that a relation reads. Raise KH006 if the relation cannot be read."""
 
         def identify() -> RelationIdentity:
             known = identify_relation(relation, run=self._run, directory=self._directory, database=self._database)
@@ -145,7 +148,10 @@ class DuckDBSource:
         return hide_shape_failures(identify, relation=relation)
 
     def read_state(self, relation: str) -> str:
-        """Return the names, sizes and times of the relation's files, as text. Raise KH006 and KH008."""
+        """Return the names, sizes and times of the relation's files, as text.
+
+        Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+        """
         return hide_shape_failures(
             lambda: read_state(relation, run=self._run, database=self._database), relation=relation
         )
@@ -153,7 +159,8 @@ class DuckDBSource:
     def read_files(self, relation: str) -> str:
         """Return the names, sizes and times of the files that DuckDB really reads now, as text.
 
-        If the database file was replaced, the old file is still open and is the one described. Raise KH006 and KH008.
+        If the database file was replaced, the old file is still open and is the one described. Raise KH006 if the
+        relation cannot be read, and KH008 if the source does not answer.
         """
 
         def look() -> str:
@@ -169,16 +176,16 @@ class DuckDBSource:
     def reopen(self) -> None:
         """Open the new database file, if the file was replaced.
 
-        Questions that are already running finish on the old file. Raise KH008.
+        Questions that are already running finish on the old file. Raise KH008 if the source does not answer.
         """
         self._openings.renew(lambda opened: opened.looks != read_file_states(self._database))
 
     def estimate_rows(self, relation: str) -> int:
-        """Return DuckDB's own estimate of the relation's number of rows. Raise KH006."""
+        """Return DuckDB's own estimate of the relation's number of rows. Raise KH006 if the relation cannot be read."""
         return hide_shape_failures(lambda: estimate_rows(relation, run=self._run), relation=relation)
 
     def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
-        """Return the rows of a public table, sorted by all columns. Raise KH006.
+        """Return the rows of a public table, sorted by all columns. Raise KH006 if the relation cannot be read.
 
         If the table has more than `most` rows, return `most` + 1 of them.
         """
@@ -187,7 +194,10 @@ class DuckDBSource:
         )
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """Return the exact, unprotected rows of a statement, for the owner alone. Raise KH006."""
+        """Return the exact, unprotected rows of a statement, for the owner alone.
+
+        Raise KH006 if the relation cannot be read.
+        """
         return hide_shape_failures(lambda: tuple(self._run(sql)), relation=relation)
 
     @contextmanager
@@ -207,14 +217,14 @@ class DuckDBSource:
     def read_aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
     ) -> TrueAggregates:
-        """Return the true aggregates of a question. Raise KH501."""
+        """Return the true aggregates of a question. Raise KH501 if reading the source fails."""
 
         def read_aggregates(opened: _OpenDatabase, statement: SourceStatement, left_ms: int) -> TrueAggregates:
             scans = statement.is_scan
             if rewritten.blocks and not statement.reads_rollups:
                 return read_blocks(opened, left_ms)
             with (
-                opened.pins.provide_tables(statement.sql, rewritten.pinned if scans else ()) as asked,
+                opened.pins.provide_tables(statement.sql, rewritten.pinned_relations if scans else ()) as asked,
                 opened.cursor() as cursor,
                 _interrupt_after(cursor.interrupt, timeout_ms=left_ms),
                 check_same_types(
@@ -243,7 +253,7 @@ class DuckDBSource:
                 ExitStack() as pinned,  # what is made for a transaction is made before it
             ):
                 texts = [
-                    pinned.enter_context(opened.pins.provide_tables(one.sql, rewritten.pinned))
+                    pinned.enter_context(opened.pins.provide_tables(one.sql, rewritten.pinned_relations))
                     for one in rewritten.blocks
                 ]
                 pinned.enter_context(check_same_files(rewritten.relations, run=opened.run, database=self._database))
@@ -266,7 +276,7 @@ class DuckDBSource:
         return hide_failures(read_one_database)
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
-        """Return the counts of a statement. Raise KH501."""
+        """Return the counts of a statement. Raise KH501 if reading the source fails."""
 
         def query() -> Counts:
             with (

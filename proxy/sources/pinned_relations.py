@@ -54,7 +54,7 @@ def embed_pinned_rows(
     return f"-- pinned public rows\nWITH {named}\nSELECT * FROM (\n{sql}\n) AS asked"
 
 
-def _list_named(sql: str, pinned: Sequence[PinnedRelation]) -> list[PinnedRelation]:
+def _list_read_relations(sql: str, pinned: Sequence[PinnedRelation]) -> list[PinnedRelation]:
     """Return those of the pinned relations that a statement names. A statement over kept steps may need fewer."""
     return [one for one in pinned if one.name in sql]
 
@@ -183,7 +183,7 @@ class PostgresPins:
         self, cursor: "psycopg.RawCursor[tuple[Any, ...]]", sql: str, pinned: Sequence[PinnedRelation]
     ) -> tuple[str, list[BinaryArray]]:
         """Return the statement to send, with the arrays of the relations that it names as parameters."""
-        pinned = _list_named(sql, pinned)
+        pinned = _list_read_relations(sql, pinned)
         if not pinned:
             return sql, []
         cursor.adapters.register_dumper(BinaryArray, _array_dumper())
@@ -225,14 +225,14 @@ class DuckDBPins:
 
         The tables exist during the block.
         """
-        pinned = _list_named(sql, pinned)
+        pinned = _list_read_relations(sql, pinned)
         names = [relation.name for relation in pinned]
         with self._lock:
             for relation in pinned:
                 self._make(relation)
             self._read.update(names)
         try:
-            yield embed_pinned_rows(sql, pinned, lambda one: f"SELECT * FROM {_quote_place(one.name)}", is_inlined=True)
+            yield embed_pinned_rows(sql, pinned, lambda one: f"SELECT * FROM {_quote_table(one.name)}", is_inlined=True)
         finally:
             with self._lock:
                 self._read.subtract(names)
@@ -244,7 +244,7 @@ class DuckDBPins:
             try:
                 cursor.register("keyhole_given", {column.name: _make_array(column) for column in relation.columns})
                 typed = ", ".join(f"CAST({c.name} AS {c.type_name}) AS {c.name}" for c in relation.columns)
-                cursor.execute(f"CREATE TABLE {_quote_place(relation.name)} AS SELECT {typed} FROM keyhole_given")
+                cursor.execute(f"CREATE TABLE {_quote_table(relation.name)} AS SELECT {typed} FROM keyhole_given")
             finally:
                 cursor.close()
             self._made[relation.name] = None
@@ -256,12 +256,12 @@ class DuckDBPins:
                 del self._made[name], self._read[name]
                 cursor = self._connection.cursor()
                 try:
-                    cursor.execute(f"DROP TABLE {_quote_place(name)}")
+                    cursor.execute(f"DROP TABLE {_quote_table(name)}")
                 finally:
                     cursor.close()
 
 
-def _quote_place(name: str) -> str:
+def _quote_table(name: str) -> str:
     return f"{DATABASE}.main.{name}"
 
 

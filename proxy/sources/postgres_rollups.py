@@ -81,12 +81,12 @@ class PostgresStore:
                 kind = "TEMPORARY" if self._scratch is None else "UNLOGGED"
                 head = f"CREATE {kind} TABLE {relation} AS\n"
                 build = limit_rows(rollup.write_build(kept), self._most_rows)
-                with self._pins.run(connection, build, rollup.pinned, head=head) as cursor:
+                with self._pins.run(connection, build, rollup.pinned_relations, head=head) as cursor:
                     if cursor.rowcount > self._most_rows:
                         raise RollupTooLarge  # which rolls the table back
                 check_locked_types(rollup.relations, connection)
-                if rollup.indexed is not None:
-                    _run(connection, f"CREATE INDEX ON {relation} ({quote_name(rollup.indexed)})")
+                if rollup.indexed_column is not None:
+                    _run(connection, f"CREATE INDEX ON {relation} ({quote_name(rollup.indexed_column)})")
                 _run(connection, f"ANALYZE {relation}")
             return relation
 
@@ -128,7 +128,7 @@ class PostgresStore:
             if self._connection is None:
                 return
             try:
-                for relation in self._list_own():
+                for relation in self._list_own_tables():
                     _run(self._connection, f"DROP TABLE IF EXISTS {relation}")
             finally:
                 self._connection.close()
@@ -143,7 +143,7 @@ class PostgresStore:
             connection.deferrable = False
             self._session = connection.execute(_SESSION).fetchall()[0][0]
             self._connection = connection
-            for relation in self._list_left_behind():
+            for relation in self._list_abandoned_tables():
                 _run(connection, f"DROP TABLE IF EXISTS {relation}")
         return self._connection
 
@@ -151,12 +151,12 @@ class PostgresStore:
         name = quote_name(f"{_PREFIX}_{self._session}_{next(self._numbers)}")
         return name if self._scratch is None else f"{quote_name(self._scratch)}.{name}"
 
-    def _list_left_behind(self) -> list[str]:
+    def _list_abandoned_tables(self) -> list[str]:
         if self._scratch is None or self._connection is None:
             return []
         return [name for (name,) in self._connection.execute(_LEFT_BEHIND, (self._scratch,))]
 
-    def _list_own(self) -> list[str]:
+    def _list_own_tables(self) -> list[str]:
         if self._scratch is None or self._connection is None:
             return []
         found = self._connection.execute(

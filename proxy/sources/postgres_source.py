@@ -200,7 +200,8 @@ class PostgresSource:
     def read_state(self, relation: str) -> str:
         """Return the file names and change counters of the relation's tables, as text.
 
-        Wait while a writer has the tables locked. Raise KH006 and KH008.
+        Wait while a writer has the tables locked. Raise KH006 if the relation cannot be read, and KH008 if the source
+        does not answer.
         """
 
         def query() -> str:
@@ -248,7 +249,10 @@ class PostgresSource:
         return read_public_rows(relation, columns, self.read_schema(relation), most=most, run=run)
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """Return the exact, unprotected rows of a statement, for the owner alone. Raise KH006 and KH008."""
+        """Return the exact, unprotected rows of a statement, for the owner alone.
+
+        Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+        """
 
         def query() -> tuple[Row, ...]:
             with self._connect_for_owner() as connection, limit_waits(_ROWS_S):
@@ -293,7 +297,7 @@ class PostgresSource:
                 self._store.borrow_connection(timeout_ms=left_ms) if own else self._limit_time(left_ms) as connection,
                 check_keys_stay_unique(rewritten.relations if statement.is_scan else (), connection),
             ):
-                pinned = rewritten.pinned if statement.is_scan else ()
+                pinned = rewritten.pinned_relations if statement.is_scan else ()
                 values = self._read_values(connection, statement.sql, pinned, keys, functionals=functionals)
                 if statement.is_scan:  # a rollup was held against them when it was made
                     check_locked_types(rewritten.relations, connection)

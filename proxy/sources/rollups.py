@@ -63,7 +63,7 @@ class RollupBusy(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class _Kept:
+class _KeptRelation:
     """A kept rollup or step. `relation` is None until it is built.
 
     `is_useless` is True if it cannot be built or read.
@@ -79,7 +79,7 @@ class _Shelf:
     """A least-recently-used cache of at most `most` rollups or steps."""
 
     most: int
-    kept: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
+    relations: OrderedDict[str, _KeptRelation] = field(default_factory=OrderedDict)
     versions: dict[str, str] = field(default_factory=dict)
 
 
@@ -160,7 +160,7 @@ class Rollups:
     def count_by_state(self) -> Mapping[str, int]:
         """Return the numbers of rollups that are ready, being built, and found to be useless."""
         with self._lock:
-            kept = self._rollups.kept.values()
+            kept = self._rollups.relations.values()
             useless = sum(one.is_useless for one in kept)
             ready = sum(one.relation is not None and not one.is_useless for one in kept)
             return {"ready": ready, "building": len(kept) - ready - useless, "useless": useless}
@@ -178,8 +178,8 @@ class Rollups:
         """Stop all builds, and drop all rollups and steps."""
         with self._lock:
             self._closed = True
-            self._rollups.kept.clear()
-            self._steps.kept.clear()
+            self._rollups.relations.clear()
+            self._steps.relations.clear()
         self._store.cancel()
         self._worker.shutdown(wait=True, cancel_futures=True)
         with suppress(Exception):
@@ -187,7 +187,7 @@ class Rollups:
 
     def _read_kept(
         self,
-        several: Sequence[_Kept],
+        several: Sequence[_KeptRelation],
         statement: SourceStatement,
         left_ms: int,
         read: Callable[[SourceStatement, int], _Result],
@@ -202,20 +202,20 @@ class Rollups:
                     kept.is_useless = True
             raise
 
-    def _find_ready(self, shelf: _Shelf, rollup: Rollup, version: str) -> _Kept | None:
+    def _find_ready(self, shelf: _Shelf, rollup: Rollup, version: str) -> _KeptRelation | None:
         """Return a rollup if it is built for this version. Drop rollups of any other version."""
         with self._lock:
             if shelf.versions.get(rollup.table) != version:
                 shelf.versions[rollup.table] = version
-                for kept in [kept for kept in shelf.kept.values() if kept.rollup.table == rollup.table]:
+                for kept in [kept for kept in shelf.relations.values() if kept.rollup.table == rollup.table]:
                     self._retire(shelf, kept)
-            found = shelf.kept.get(_make_name(rollup))
+            found = shelf.relations.get(_make_name(rollup))
             if found is None or found.relation is None or found.is_useless:
                 return None
-            shelf.kept.move_to_end(_make_name(rollup))
+            shelf.relations.move_to_end(_make_name(rollup))
             return found
 
-    def _find_all(self, steps: Sequence[Rollup], version: str) -> list[_Kept]:
+    def _find_all(self, steps: Sequence[Rollup], version: str) -> list[_KeptRelation]:
         """Return the kept rows of all these steps. Return an empty list if one of them is missing."""
         found = [self._find_ready(self._steps, rows, version) for rows in steps]
         ready = [one for one in found if one is not None]
@@ -241,7 +241,7 @@ class Rollups:
         """
         is_known = self._note_wish(" ".join([*map(_make_name, lists), version])) > 1
         with self._lock:
-            has_room = 2 * len(self._steps.kept) <= self._steps.most
+            has_room = 2 * len(self._steps.relations) <= self._steps.most
         if is_known or has_room:
             for rows in lists:
                 self._request(self._steps, rows, version, timeout_ms=timeout_ms)
@@ -257,20 +257,20 @@ class Rollups:
     def _request(self, shelf: _Shelf, rollup: Rollup, version: str, *, timeout_ms: int) -> None:
         with self._lock:
             name = _make_name(rollup)
-            if self._closed or name in shelf.kept or shelf.versions.get(rollup.table) != version:
+            if self._closed or name in shelf.relations or shelf.versions.get(rollup.table) != version:
                 return
             if name in self._too_large:
-                shelf.kept[name] = _Kept(rollup, is_useless=True)
+                shelf.relations[name] = _KeptRelation(rollup, is_useless=True)
                 return
-            kept = shelf.kept[name] = _Kept(rollup)
-            useful = [one for one in shelf.kept.values() if not one.is_useless]
+            kept = shelf.relations[name] = _KeptRelation(rollup)
+            useful = [one for one in shelf.relations.values() if not one.is_useless]
             for one in useful[: max(0, len(useful) - shelf.most)]:
                 self._retire(shelf, one)
             self._submit(lambda: self._build(shelf, kept, timeout_ms=timeout_ms))
 
-    def _build(self, shelf: _Shelf, kept: _Kept, *, timeout_ms: int) -> None:
+    def _build(self, shelf: _Shelf, kept: _KeptRelation, *, timeout_ms: int) -> None:
         with self._lock:
-            wanted = shelf.kept.get(_make_name(kept.rollup)) is kept
+            wanted = shelf.relations.get(_make_name(kept.rollup)) is kept
             # of the same version, as long as the rollup is wanted; what drops them waits behind this build
             read = _name_relations(self._list_ready(kept.rollup))
         if not wanted:
@@ -285,18 +285,18 @@ class Rollups:
             return
         with self._lock:
             kept.relation = relation
-            wanted = shelf.kept.get(_make_name(kept.rollup)) is kept
+            wanted = shelf.relations.get(_make_name(kept.rollup)) is kept
         if not wanted:
             self._drop(relation)
 
-    def _list_ready(self, rollup: Rollup) -> list[_Kept]:
+    def _list_ready(self, rollup: Rollup) -> list[_KeptRelation]:
         """Return the kept steps that a rollup's build can read. The caller holds the lock."""
-        found = (self._steps.kept.get(f"{step.name} {rollup.table}") for step in rollup.steps)
+        found = (self._steps.relations.get(f"{step.name} {rollup.table}") for step in rollup.steps)
         return [one for one in found if one is not None and one.relation is not None and not one.is_useless]
 
-    def _retire(self, shelf: _Shelf, kept: _Kept) -> None:
+    def _retire(self, shelf: _Shelf, kept: _KeptRelation) -> None:
         """Drop a rollup or step from the cache. The caller holds the lock. A running build drops its own relation."""
-        del shelf.kept[_make_name(kept.rollup)]
+        del shelf.relations[_make_name(kept.rollup)]
         relation = kept.relation
         if relation is not None:
             self._submit(lambda: self._drop(relation))
@@ -312,15 +312,15 @@ class Rollups:
 
 def _list_steps(rewritten: Rewritten) -> list[Rollup]:
     """Return the steps of a statement that can be kept. Return none for a statement that reads key blocks."""
-    return [] if rewritten.blocks else [step.rows for step in rewritten.steps if step.rows is not None]
+    return [] if rewritten.blocks else [step.kept_rows for step in rewritten.steps if step.kept_rows is not None]
 
 
 def _list_read(apart: Rewritten) -> list[Rollup]:
     """Return the steps that a statement reads by name. All of them must be built before it runs."""
-    return [step.rows for step in apart.steps if step.rows is not None and step.name in apart.body]
+    return [step.kept_rows for step in apart.steps if step.kept_rows is not None and step.name in apart.body]
 
 
-def _name_relations(several: Sequence[_Kept]) -> dict[str, str]:
+def _name_relations(several: Sequence[_KeptRelation]) -> dict[str, str]:
     """Map each step to the relation that holds its rows."""
     return {one.rollup.name: one.relation for one in several if one.relation is not None}
 

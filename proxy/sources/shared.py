@@ -13,7 +13,7 @@ from proxy.sources.open import Source, SparkLogin, choose_dialect, find_database
 
 
 def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
-    """Open the source of a policy, as one of `workers` serving processes. Raise KH008."""
+    """Open the source of a policy, as one of `workers` serving processes. Raise KH008 if the source does not answer."""
     source = policy.source
     try:
         settings = make_engine_settings(source, directory=policy.directory, workers=workers)
@@ -79,7 +79,7 @@ class SharedSource:
     def find_next_source(self, policy: Policy) -> "SharedSource":
         """Return the source for a reloaded policy: one that is already open, or a newly opened one."""
         for known in tuple(self._all_open):
-            if known.is_source_of(policy) and known._join():
+            if known.is_source_of(policy) and known._add_user():
                 return known
         return SharedSource(policy, workers=self._workers, beside=self._all_open)
 
@@ -94,7 +94,7 @@ class SharedSource:
             and not self.is_source_of(policy)
         )
 
-    def _join(self) -> bool:
+    def _add_user(self) -> bool:
         """Count one more user. Return False if the source was closed after its last user."""
         with self._lock:
             self._users += bool(self._users)

@@ -56,13 +56,13 @@ class ClientProtocol:
 
         Return True once the login is accepted (`OPEN`) or refused (`CLOSED`).
         """
-        while self.state is ClientState.LOGIN and (received := self._reader.read_typed(_LOGIN)) is not None:
+        while self.state is ClientState.LOGIN and (received := self._reader.read_typed_frame(_LOGIN)) is not None:
             self._read_login_message(backend.decode(received))
         return self.state is not ClientState.LOGIN
 
     def next_frame(self) -> Frame | None:
         """Return the next complete frame, or None. Adjacent rows are returned as one frame."""
-        return self._reader.read_typed()
+        return self._reader.read_typed_frame()
 
     def _read_login_message(self, message: BackendMessage) -> None:
         match message:

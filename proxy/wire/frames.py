@@ -71,7 +71,7 @@ class FrameReader:
         available = len(self._buffer) - self._start
         return available >= 5 and available > UINT32.unpack_from(self._buffer, self._start + 1)[0]
 
-    def read_untyped(self) -> bytes | None:
+    def read_untyped_packet(self) -> bytes | None:
         """Return the payload of the next packet without a type byte, or None if it is incomplete.
 
         Startup, cancel and encryption requests are such packets.
@@ -87,7 +87,7 @@ class FrameReader:
         self._start += length
         return payload
 
-    def read_typed(self, allowed: Container[int] | None = None) -> Frame | None:
+    def read_typed_frame(self, allowed: Container[int] | None = None) -> Frame | None:
         """Return the next frame, or None if it is incomplete. Raise ProtocolViolation for a type that is not `allowed`.
 
         A type is refused before its payload has arrived.

@@ -10,7 +10,7 @@ from proxy.wire.frontend import Cancel, EncryptionRequest, FrontendMessage
 
 
 class ConnectionState(Enum):
-    """The state of a server's connection."""
+    """The state of a connection from a client, from its first packet to its end."""
 
     STARTUP = auto()  # nothing but a packet without a type byte may come
     AUTHENTICATING = auto()  # credentials alone
@@ -102,7 +102,7 @@ class ServerProtocol:
                 return self._read_first_message()
             while (state := self.state) is not ConnectionState.OPENING and state is not ConnectionState.CLOSED:
                 following = TRANSITIONS[state]
-                received = self._reader.read_typed(following)
+                received = self._reader.read_typed_frame(following)
                 if received is None:
                     return None
                 self.state = following[received.kind]
@@ -141,7 +141,7 @@ class ServerProtocol:
         self.state = ConnectionState.CLOSED
 
     def _read_first_message(self) -> ReceivedMessage | None:
-        payload = self._reader.read_untyped()
+        payload = self._reader.read_untyped_packet()
         if payload is None:
             return None
         message = frontend.decode_untyped(payload)

@@ -87,10 +87,10 @@ def _parse_options(text: str) -> list[tuple[str, str]]:
         elif word.startswith(("-c", "--")):
             assignment = word[2:]
         else:
-            raise KeyholeError("KH404", "options may hold -c name=value and --name=value alone")
+            raise KeyholeError("KH404", "options may hold only -c name=value and --name=value")
         name, separator, value = assignment.partition("=")
         if not separator or not name:
-            raise KeyholeError("KH404", "options may hold -c name=value and --name=value alone")
+            raise KeyholeError("KH404", "options may hold only -c name=value and --name=value")
         settings.append((name.replace("-", "_"), value))
     return settings
 

@@ -268,7 +268,7 @@ def test_the_page_has_everything(disclosures: Disclosures) -> None:
     places, secrets = Places(1, 9255, *made_up(keys=1.0)), Secrets(1, bits, histograms)
     page = write_page(disclosures, places, secrets, tables, seed=SEED)
     assert "16 values to 7" in page
-    assert "At p 0.5, 34.4 % of the groups are too large, with 92.8 % of the records." in page
+    assert "Groups that are too large: 34.4 % at p 0.5." in page
     assert "| SPS | nothing | 0.0991 | 99.1 % |" in page
     assert "a synthetic stand-in for Adult" in page
     assert "| TTL, 75 % |  |  | 150 (150) | 150 (150) | 150 (150) |" in page

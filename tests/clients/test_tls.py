@@ -106,7 +106,7 @@ def test_psycopg2(encrypted: Encrypted, further: dict[str, str]) -> None:
 def test_libpq_believes_no_other_authority_and_says_why_it_needs_tls(encrypted: Encrypted, driver: Any) -> None:
     with pytest.raises(driver.OperationalError, match="SSL error"):
         driver.connect(encrypted.served.conninfo, **encrypted.libpq(authority="stranger"))
-    with pytest.raises(driver.OperationalError, match="KH407: this server takes logins over TLS alone"):
+    with pytest.raises(driver.OperationalError, match="KH407: this server takes logins only over TLS"):
         driver.connect(encrypted.served.conninfo, sslmode="disable")
 
 
@@ -164,7 +164,7 @@ def test_asyncpg(encrypted: Encrypted) -> None:
         assert await connection.fetchval("SELECT 1") == 1
         await connection.close()
         with pytest.raises(
-            asyncpg.InvalidAuthorizationSpecificationError, match="KH407: this server takes logins over TLS alone"
+            asyncpg.InvalidAuthorizationSpecificationError, match="KH407: this server takes logins only over TLS"
         ):
             await asyncpg_rows(encrypted, ssl=False)
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -180,7 +180,7 @@ def test_pg8000(encrypted: Encrypted) -> None:
     assert pg8000_rows(encrypted, ssl_context=encrypted.context()) == gallery.WARDS
     own = encrypted.context(client="dashboard")
     assert pg8000_rows(encrypted, ssl_context=own, user="dashboard") == gallery.WARDS
-    with pytest.raises(pg8000.native.DatabaseError, match="KH407: this server takes logins over TLS alone"):
+    with pytest.raises(pg8000.native.DatabaseError, match="KH407: this server takes logins only over TLS"):
         pg8000_rows(encrypted, ssl_context=False)
     with pytest.raises(ssl.SSLCertVerificationError):
         pg8000_rows(encrypted, ssl_context=encrypted.context(authority="stranger"))

@@ -44,7 +44,7 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
     """
     plan = pipeline.plan_asked_question(service, question)
     found = service.source.read_aggregates(
-        plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=60_000
+        plan.rewritten, plan.question.keys, functionals=len(plan.question.computed_functionals), timeout_ms=60_000
     ).values
     if plan.calibration.task.common is not None:
         found = read_functionals(plan.calibration.task.common, found)

@@ -41,7 +41,7 @@ def question_text(question: Question) -> str:
     )
     where = "" if question.where == ALWAYS else f" where {write_canonical(question.where)}"
     functionals = []
-    for functional in question.computed:
+    for functional in question.computed_functionals:
         scaled = _scaled(functional)
         clipped = "" if functional.unit_range is None else f" in {functional.unit_range[0]}..{functional.unit_range[1]}"
         functionals.append(f"{functional.name}{scaled} delta {functional.sensitivity}{clipped}")
@@ -60,7 +60,7 @@ def _ranked(ranked: Ranked) -> str:
     among = f" per {', '.join(ranked.partition)}" if ranked.partition else ""
     behind = f" behind {ranked.offset}" if ranked.offset else ""
     flags = {
-        "signed": ranked.signed,
+        "signed": ranked.has_both_signs,
         "priced": ranked.is_priced,
         "cut": ranked.may_cut_anywhere,
         "of all": ranked.keeps_every_row,

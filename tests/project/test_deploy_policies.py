@@ -36,7 +36,7 @@ def test_a_stored_question_fits_its_own_budget(path: Path, name: str) -> None:
     policy = Policy.load(path, environment=_Secrets())
     simulated = simulate(path, policy.views[name].sql, given={}, sizes=Sizes(units=10_000, keys=10, rows=None))
     assert simulated.plan.worst_case_epsilon <= policy.budget.epsilon_per_query
-    assert simulated.fit is None or simulated.fit >= 1, simulated.lines()
+    assert simulated.fitting_questions is None or simulated.fitting_questions >= 1, simulated.lines()
 
 
 @pytest.mark.parametrize("key", ["epsilon_per_predicate", "epsilon_per_unit", "epsilon_per_query"])

@@ -9,7 +9,7 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, write_outer_sql
 from planner.parser.lexer import split_statements
 from planner.scope.embedded import EmbeddedQuestion
-from planner.statements.classify import classify, classify_prepared
+from planner.statements.classify import classify, find_prepared_question
 from planner.statements.settings import ALL_SETTINGS, read_accuracy
 from planner.values.constant import ParameterCast, ParameterValue
 from planner.values.parameter_casts import find_parameter_casts
@@ -54,7 +54,7 @@ class FixedAsker:
         return tuple(parts)
 
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
-        return classify_prepared(sql, self.catalog, in_sql=in_sql)
+        return find_prepared_question(sql, self.catalog, in_sql=in_sql)
 
     def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
         match classify(statement, self.catalog):

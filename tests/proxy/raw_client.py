@@ -52,7 +52,7 @@ class RawClient:
 
     def next(self) -> BackendMessage | None:
         """The next message; None at the end of the connection."""
-        while (frame := self._reader.read_typed()) is None:
+        while (frame := self._reader.read_typed_frame()) is None:
             if not (data := self.socket.recv(65536)):
                 return None
             self._reader.feed(data)

@@ -33,7 +33,7 @@ def list_key_columns(tables: Sequence[Table]) -> frozenset[str]:
 def read_key_pairs(
     pairs: Sequence[tuple[exp.Expr, exp.Expr]], scope: Scope, own: Scope
 ) -> tuple[tuple[str, str], ...] | None:
-    """Return the columns of a question's table and of a subquery's that are equated, if they are one whole key.
+    """Return the equated columns of a question's table and of a subquery's table, if they are one whole key.
 
     Return None for anything else. Raises KH201 for unknown names.
 
@@ -42,7 +42,7 @@ def read_key_pairs(
     """
     columns = [(find_column(one, scope), find_column(other, own)) for one, other in pairs]
     both = [(one, other) for one, other in columns if one is not None and other is not None]
-    if not both or len(both) < len(columns) or not all(_are_alike(*pair) for pair in both):
+    if not both or len(both) < len(columns) or not all(_have_equal_values(*pair) for pair in both):
         return None
     tables = {table.name: table for table in scope.table.stored_tables}
     for key in _list_keys(own.table, tables):
@@ -52,7 +52,7 @@ def read_key_pairs(
     return None
 
 
-def _are_alike(outer: Column, inner: Column) -> bool:
+def _have_equal_values(outer: Column, inner: Column) -> bool:
     stored = outer.derivation is None and inner.derivation is None
     return stored and outer.sql_type is inner.sql_type and outer.sql_type in _KINDS
 

@@ -42,7 +42,9 @@ _ORDERED = frozenset((SqlType.INTEGER, SqlType.DATE))  # whose least and greates
 
 
 def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tuple[UnitListQuery, ...], ...]:
-    """Return the lists of units in a question's WHERE, as clauses: of each clause one list must hold.
+    """Return the lists of units in a question's WHERE as clauses.
+
+    A row counts if its unit is on a list of every clause.
 
     Raise KH107, KH201, KH202.
     """
@@ -68,9 +70,9 @@ def _find_listed_table(inner: exp.Select, catalog: Catalog) -> Table | None:
 class _Conditions:
     """The WHERE of a list: the columns that it equates or compares with the question's, and the conditions on rows."""
 
-    pairs: tuple[tuple[exp.Expr, exp.Expr], ...]
+    column_pairs: tuple[tuple[exp.Expr, exp.Expr], ...]
     rows: tuple[exp.Expr, ...]
-    compared: tuple[str, str, str] | None
+    compared_columns: tuple[str, str, str] | None
 
 
 def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
@@ -87,7 +89,7 @@ def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
         if len(shown) != len(asked.members):
             raise refuse_list_without_unit(outer, table, inner)
         members += zip(asked.members, shown, strict=True)
-    pairs = [*members, *said.pairs]
+    pairs = [*members, *said.column_pairs]
     places = [_find_unit_place(pair, scope, own) for pair in pairs]
     apart = [pair for pair, place in zip(pairs, places, strict=True) if place is None]
     by = read_key_pairs(apart, scope, own) if apart else ()
@@ -96,7 +98,7 @@ def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
         raise refuse_list_without_unit(outer, table, next(wrong, inner))
     correlated = {table.unit[place] for place in places[len(members) :] if place is not None}
     groups = _read_groups(asked, inner, own, {*table.unit} if by else correlated)
-    if groups is not None and said.compared is not None:
+    if groups is not None and said.compared_columns is not None:
         raise refuse_row_condition_in_list(next(inner.args["where"].find_all(exp.Column)), table)
     return UnitListQuery(
         table=table,
@@ -107,7 +109,7 @@ def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
         totals=None if groups is None else _read_totals(asked, inner),
         counts_empty_units=groups is not None and inner.args.get("group") is None,
         key_columns=by,
-        comparison=said.compared,
+        comparison=said.compared_columns,
         tree=asked.query,
     )
 

@@ -121,7 +121,7 @@ def _resolve_totals(
     rows, shown, truth = _read_totals(stand_in, condition, where, scope, given)
     # who has no rows has a group of none: if the condition holds there, those are listed of whom it does not
     holds, absent = (truth.not_true, not query.is_negated) if whole_group else (truth.true, query.is_negated)
-    counts = frozenset(total.name for total in rows.totals if total.present is None)
+    counts = frozenset(total.name for total in rows.totals if total.presence_count is None)
     holds = _simplify_counts(holds, counts)
     counted = None if query.groups else _find_row_condition(rows, holds)
     if counted is not None:
@@ -204,7 +204,7 @@ def _find_row_condition(rows: UnitRows, holds: Condition) -> Condition | None:
         return None
     (total,) = rows.totals
     counted = total.functional
-    if counted.measure is not Measure.ROWS or counted.columns or total.present is not None:
+    if counted.measure is not Measure.ROWS or counted.columns or total.presence_count is not None:
         return None
     asked = rename_columns(holds, {total.name: ""})
     if asked not in _SOME_ROW and asked not in {Not(one) for one in _NO_ROW}:

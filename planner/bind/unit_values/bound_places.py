@@ -21,21 +21,21 @@ _MOST_PLACES = 100
 """Places of a unit's rows that a bound is narrowed to: with more, the table's own bounds are hardly ever wider."""
 
 
-def narrow_by_places(table: Table, where: Condition) -> Table:
-    """Return a question's table with the bounds that hold if its WHERE keeps only the first few rows of each unit."""
-    for name in _list_places(table):
-        left = _list_remaining_places(name, where.list_conjuncts())
+def narrow_by_row_numbers(table: Table, where: Condition) -> Table:
+    """Return a question's table with the tighter bounds that hold if WHERE keeps only the first rows of each unit."""
+    for name in _list_row_numbers(table):
+        left = _list_remaining_numbers(name, where.list_conjuncts())
         if left:
-            table = _narrow(table, FixedKey(name, left))
+            table = _narrow_table(table, FixedKey(name, left))
     return table
 
 
-def _list_places(table: Table) -> list[str]:
+def _list_row_numbers(table: Table) -> list[str]:
     rules = [values.rule for values in table.own]
     return [one.name for rule in rules if isinstance(rule, ValuesOfRows) for one in rule.values if one.kind == "place"]
 
 
-def _list_remaining_places(name: str, conjuncts: Sequence[Condition]) -> tuple[int, ...]:
+def _list_remaining_numbers(name: str, conjuncts: Sequence[Condition]) -> tuple[int, ...]:
     """Return the places that a condition leaves. Return none if they are too many or if no place is left."""
     own = [one for one in conjuncts if find_columns(one) == {name}]
     if not any(_has_last_place(one) for one in own):
@@ -55,7 +55,7 @@ def _has_last_place(condition: Condition) -> bool:
             return False
 
 
-def _narrow(table: Table, key: FixedKey) -> Table:
+def _narrow_table(table: Table, key: FixedKey) -> Table:
     places, cap = len(key.values), table.row_cap
     return replace(
         table,

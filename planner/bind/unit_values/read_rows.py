@@ -42,7 +42,7 @@ _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 class RowsQuestion:
     """A question over a subquery of units' values: its SELECT, its clauses, the scope of its names, and the values.
 
-    `with_query_tokens` are the tokens of the WITH query that it reads: the first, and the one past the last.
+    `with_query_tokens` is the token range of the WITH query that it reads: the first, and the one past the last.
     """
 
     select: exp.Select
@@ -55,7 +55,7 @@ class RowsQuestion:
 def read_row_values(
     select: exp.Select, node: exp.Table, table: Table, tokens: tuple[Token, ...]
 ) -> tuple[RowsQuestion, ...]:
-    """Return the questions around `select`, a subquery of rows of a private table with values of their units.
+    """Return the questions that read `select`, a subquery of rows of a private table with values of their units.
 
     Return none if `select` is not such a subquery. Raises KH107, KH201.
     """
@@ -113,9 +113,9 @@ def _is_question(select: exp.Select) -> bool:
 
 
 def reads_totals(outer: exp.Select, select: exp.Select, table: Table, node: exp.Table) -> bool:
-    """Return True if a question over one row per unit reads totals as keys, or totals that are dates.
+    """Return True if a question over one row per unit groups by totals, or reads totals that are dates.
 
-    Any other such question is one over totals of each unit (`planner/bind/unit_totals.py`).
+    Any other question over one row per unit belongs to `planner/bind/unit_totals.py`.
     """
     if not _is_by_unit(select, table, node):
         return False
@@ -155,7 +155,7 @@ def _read_question(
     for item in select.expressions:
         columns |= dict(_read_item(item, own, values, read))
     alias = reader.alias or "rows"
-    asked = None if having is None else values.put_columns(having.this)
+    asked = None if having is None else values.replace_by_columns(having.this)
     present = values.add_presence() if any(one.kind not in OF_EACH_ROW for one in values.asked) else None
     query = UnitValuesQuery(
         table=table,
@@ -177,7 +177,7 @@ def _read_question(
 def _add_first_place(select: exp.Select, values: ValueColumns, own: Scope) -> str | None:
     """Return the column of each row's place, if a subquery has one row of a unit only."""
     if select.args.get("group") is not None:
-        return values.add_place(())
+        return values.add_row_number(())
     distinct = select.args.get("distinct")
     if distinct is None:
         return None
@@ -187,7 +187,7 @@ def _add_first_place(select: exp.Select, values: ValueColumns, own: Scope) -> st
         raise refuse_clause_in_values("distinct on other columns than those of the privacy unit", on)
     order = select.args.get("order")
     by = () if order is None else read_order(order.expressions, own)
-    return values.add_place(tuple(one for one in by if one.column not in own.table.unit))
+    return values.add_row_number(tuple(one for one in by if one.column not in own.table.unit))
 
 
 def _read_item(item: exp.Expr, own: Scope, values: ValueColumns, read: frozenset[str]) -> Iterator[tuple[str, str]]:

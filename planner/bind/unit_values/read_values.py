@@ -102,7 +102,7 @@ def _is_value(column: Column, scope: Scope) -> bool:
 
 
 def add_columns(table: Table, columns: Iterable[Column]) -> Table:
-    """Return the table with the columns that it lacks so far."""
+    """Return the table with the columns that it does not have yet added."""
     known = {column.name for column in table.columns}
     return replace(table, columns=(*table.columns, *(one for one in columns if one.name not in known)))
 
@@ -142,7 +142,7 @@ def _read_source(
             listed[called] = values.add(node)
         else:
             raise refuse_unknown_value(node, table)
-    asked_whole = None if having is None else values.put_columns(having.this)
+    asked_whole = None if having is None else values.replace_by_columns(having.this)
     is_inner = source.join is None or not source.join.side
     if asked_whole is not None and not is_inner:
         raise refuse_clause_in_values("having with LEFT JOIN", inner)
@@ -160,7 +160,7 @@ def _read_source(
 
 @dataclass(slots=True)
 class ValueColumns:
-    """The values that a question reads of one subquery so far, and their columns.
+    """The values of one subquery that a question has read so far, and their columns.
 
     `names` has the name of each value of all subqueries, by its meaning. `rows` is the text of the subquery's WHERE.
     """
@@ -179,18 +179,24 @@ class ValueColumns:
         return self.table.name == self.outer.name and not self.rows
 
     def add(self, node: exp.Expr) -> str:
-        """Return the name of the column with the value of an aggregate over a unit's rows. Raise KH107."""
+        """Return the name of the column with the value of an aggregate over a unit's rows.
+
+        Raise KH107 for an aggregate that is no such value.
+        """
         value = _read_value(node, self.own)
         if value is None:
             raise refuse_unknown_value(node, self.table)
         return self._add_value(*value, is_always_there=self.covers_all_units)
 
-    def add_place(self, order: tuple[OwnOrder, ...]) -> str:
-        """Return the name of the column with each row's number among the unit's rows in this order, from 1 on."""
+    def add_row_number(self, order: tuple[OwnOrder, ...]) -> str:
+        """Return the name of the column with each row's number among the unit's rows in this order, counted from 1."""
         return self._add_value("place", None, None, order=order, is_always_there=False)
 
     def add_window(self, node: exp.Window) -> str:
-        """Return the name of the column with the value of a window function over a unit's rows. Raise KH107."""
+        """Return the name of the column with the value of a window function over a unit's rows.
+
+        Raise KH107 for a window that is no such value.
+        """
         units = [find_column(one, self.own) for one in node.args.get("partition_by") or ()]
         if {one.name for one in units if one is not None} != set(self.table.unit) or None in units:
             raise refuse_mixed_units(self.table, node)
@@ -202,7 +208,7 @@ class ValueColumns:
         by = read_order(order.expressions, self.own)
         match called:
             case exp.RowNumber():
-                return self.add_place(by)
+                return self.add_row_number(by)
             case exp.Rank() if not called.expressions:
                 return self._add_value("rank", None, None, order=by, is_always_there=False)
             case exp.FirstValue() | exp.Lag() | exp.Lead() if called.args.get("default") is None:
@@ -218,11 +224,14 @@ class ValueColumns:
                 raise refuse_unknown_value(node, self.table)
 
     def add_presence(self) -> str | None:
-        """Return the name of a column that is NULL for units without rows in the subquery; None if there are none."""
+        """Return the name of a column that is NULL for units without rows in the subquery.
+
+        Return None if every unit has rows.
+        """
         return None if self.covers_all_units else self._add_value("rows", None, None, is_always_there=False)
 
-    def put_columns(self, node: exp.Expr) -> exp.Expr:
-        """Return an expression of aggregates with a column in the place of each."""
+    def replace_by_columns(self, node: exp.Expr) -> exp.Expr:
+        """Return an expression with each aggregate replaced by the column that holds its value."""
 
         def put(inner: exp.Expr) -> exp.Expr:
             if not isinstance(inner, exp.Filter | exp.AggFunc):
@@ -463,7 +472,7 @@ def _list_using(
 def _check_joins(
     select: exp.Select, shown: Sequence[tuple[ValueSource, Mapping[str, str]]], scope: Scope, catalog: Catalog
 ) -> None:
-    """Check that each subquery is joined on the whole unit. Raise KH107."""
+    """Check that each subquery is joined on the whole unit. Raise KH107 otherwise."""
     own = {source.alias for source, _ in shown}
     inner = [part for join in select.args["joins"] if not join.side for part in split_conjuncts(join.args.get("on"))]
     where = select.args.get("where")

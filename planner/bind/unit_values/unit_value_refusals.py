@@ -11,9 +11,9 @@ _AS_COLUMN = "or have the source show the value as a column of a view."
 
 
 def refuse_mixed_units(table: Table, node: exp.Expr) -> KeyholeError:
-    """Return KH107 for values that are not of one whole unit.
+    """Return KH107 for values that belong to something other than one whole unit.
 
-    The subquery groups by something else, or is joined on something else.
+    The subquery groups by other columns, or is joined on other columns.
     """
     unit = ", ".join(map(spell_name, table.unit))
     return KeyholeError(
@@ -80,11 +80,11 @@ def refuse_unbounded_value(node: exp.Expr, column: str) -> KeyholeError:
 
 
 def refuse_unit_of_left_join(alias: str, column: str, node: exp.Expr) -> KeyholeError:
-    """Return KH107 for a unit's column of a subquery behind LEFT JOIN that is read outside the join's condition."""
+    """Return KH107 for the unit's column of a LEFT JOIN's subquery that is read outside of the join's condition."""
     return KeyholeError(
         "KH107",
         f"{spell_name(alias)}.{spell_name(column)} of a LEFT JOIN may be read only in the condition of that join",
-        detail="It is NULL if the subquery has no row, and the rows themselves have a privacy unit.",
+        detail="It is NULL if the subquery has no row. The question's own rows always have a privacy unit.",
         hint="Name the privacy unit's column of the private table instead. If the subquery has no row, its values "
         "are NULL, count(*) included.",
         position=find_position(node),

@@ -56,7 +56,7 @@ _STRICT = (exp.Column, exp.Identifier, exp.Cast, exp.DataType, exp.TimestampTrun
 class _Inner:
     """The subquery: its columns by name, the keys that it groups by beside the outer query's, and its filter."""
 
-    place: Clauses
+    clauses: Clauses
     items: Mapping[str, SelectItem]
     expressions: Mapping[str, exp.Expr]
     further: tuple[str, ...]
@@ -64,10 +64,10 @@ class _Inner:
 
 
 def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that merge the SELECT into the only query that reads it and groups its rows again.
+    """Return the changes that merge the SELECT into its only reader, which groups its rows again.
 
-    Return none if the two together mean more. Raises KH110, with the merged question, if they differ only in rows
-    without a value.
+    Return none if the merged query would mean something else. Raises KH110, with the merged question, if they differ
+    only in rows without a value.
     """
     if not isinstance(read.select.parent, exp.Subquery | exp.CTE) or read.select.args.get("group") is None:
         return ()
@@ -136,7 +136,7 @@ def _suggest_total(reader: Reader, inner: _Inner, read: PrivateRead) -> str | No
         return None
     by = [_find_key(one, reader.select, reader, inner.items) for one in reader.select.args["group"].expressions]
     names = ", ".join(write_node(inner.expressions[one]) for one in by)
-    first, last = inner.place.source, (inner.place.find_mark("group") or inner.place.end) - 1
+    first, last = inner.clauses.source, (inner.clauses.find_mark("group") or inner.clauses.end) - 1
     source = read.text[read.tokens[first].start : read.tokens[last].end]
     total = exp.Mul(this=exp.Literal.number(len(key.domain)), expression=threshold.copy())
     twin = asked.copy()
@@ -147,7 +147,7 @@ def _suggest_total(reader: Reader, inner: _Inner, read: PrivateRead) -> str | No
 
 def _plan_merge(reader: Reader, inner: _Inner, read: PrivateRead) -> tuple[list[Edit], exp.Expr | None]:
     """Return the changes, and the expression whose different values are counted in them."""
-    select, text, tokens, place = read.select, read.text, read.tokens, inner.place
+    select, text, tokens, place = read.select, read.text, read.tokens, inner.clauses
     replaced = _replace_calls(reader, inner, read)
     if not replaced:
         return [], None
@@ -195,7 +195,7 @@ def _read_subquery(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner 
 
 def _find_key(grouped: exp.Expr, select: exp.Select, reader: Reader, items: Mapping[str, SelectItem]) -> str:
     """Return the subquery's column that the outer query groups by. Return an empty text for anything else."""
-    node = _resolve_place(grouped, select)
+    node = _resolve_position(grouped, select)
     found = find_mentioned_item(node, reader, items) if isinstance(node, exp.Column) else None
     return found or ""
 
@@ -204,7 +204,7 @@ def _find_grouped_column(
     grouped: exp.Expr, select: exp.Select, items: Mapping[str, SelectItem], expressions: Mapping[str, exp.Expr]
 ) -> str:
     """Return the subquery's column that it groups by. Return an empty text if it shows none."""
-    node = _resolve_place(grouped, select)
+    node = _resolve_position(grouped, select)
     known = [
         called
         for called, item in items.items()
@@ -215,7 +215,7 @@ def _find_grouped_column(
     return known[0] if known else ""
 
 
-def _resolve_place(grouped: exp.Expr, select: exp.Select) -> exp.Expr:
+def _resolve_position(grouped: exp.Expr, select: exp.Select) -> exp.Expr:
     """Return the expression of an item of GROUP BY, if it is a place in the select list."""
     node = strip_parentheses(grouped)
     if isinstance(node, exp.Literal) and node.name.isdecimal() and 0 < int(node.name) <= len(select.expressions):

@@ -34,7 +34,7 @@ _CURVES = (exp.Log, exp.Ln, exp.Sqrt, exp.Pow, exp.Exp)
 
 
 def ask_by_thresholds(select: exp.Select, scope: Scope) -> str | None:
-    """Return the question by thresholds in the place of a curve's steps.
+    """Return a question by thresholds, for a statement that groups by the steps of a curve.
 
     Return None if it groups by no curve of a column with a grid.
     """
@@ -55,7 +55,7 @@ def ask_by_thresholds(select: exp.Select, scope: Scope) -> str | None:
 class _Curve:
     """A rising function of a number, times a factor above 0: `reaches(x, k)` says exactly whether it is at least k."""
 
-    inner: exp.Expr
+    number: exp.Expr
     reaches: Callable[[Fraction, Fraction], bool]
     is_positive: bool = False
 
@@ -66,7 +66,7 @@ def _write_steps(steps: exp.Expr, select: exp.Select, scope: Scope) -> str | Non
     curve = _read_curve(strip_parentheses(steps.this), Fraction(1))
     if curve is None:
         return None
-    line = _read_line(curve.inner, select, scope)
+    line = _read_line(curve.number, select, scope)
     if line is None:
         return None
     low, high, unit = line
@@ -85,7 +85,7 @@ def _write_steps(steps: exp.Expr, select: exp.Select, scope: Scope) -> str | Non
     if not thresholds or len(set(thresholds)) < len(thresholds):
         return None
     listed = ", ".join(f"{convert_to_decimal(one):f}" for one in thresholds)
-    bucket = f"width_bucket({write_node(curve.inner)}, ARRAY[{listed}])"
+    bucket = f"width_bucket({write_node(curve.number)}, ARRAY[{listed}])"
     return bucket if first == 0 else f"({bucket} + {first})" if first > 0 else f"({bucket} - {-first})"
 
 

@@ -15,11 +15,11 @@ from planner.parser.clauses import find_closing, find_opening, find_token
 from planner.parser.tree import contains_type, find_offset, read_name, strip_parentheses, write_node
 
 
-def put_number_in_place(place: ParsedQuestion, inner: exp.Query) -> str | None:
-    """Return the question with a number for a measure's mean, least or greatest value over all rows.
+def replace_by_number(place: ParsedQuestion, inner: exp.Query) -> str | None:
+    """Return the question with a number that replaces a measure's mean, least or greatest value over all rows.
 
-    The number is the middle of the measure's bounds, which are public. Return None if the subquery is not one such
-    value of one private table.
+    The number is the middle of the measure's public bounds. Return None if the subquery does not compute one of these
+    values of one private table.
     """
     while isinstance(inner, exp.Subquery):
         inner = inner.this

@@ -25,20 +25,21 @@ _MOST_FACTORS = 4  # of a total in a hint: as many columns as a product may have
 
 
 def refuse_people(error: KeyholeError, place: ParsedQuestion) -> KeyholeError | None:
-    """Return the refusal of a question whose groups are people, or single rows. Return None for any other.
+    """Return the refusal of a question whose groups are people or single rows. Return None for any other question.
 
-    A search for duplicates gets the reason why it has no answer. Any other question gets a hint about groups of people.
+    The refusal of a search for duplicates says why it has no answer. Any other refusal has a hint about groups of
+    people.
     """
     grouped = _find_grouped_columns(place)
     people = [column for column in grouped if column.name in place.scope.table.unit and column.domain is None]
     listed = [column for column in grouped if column.domain is None]
     if people and not place.scope.table.is_row_unit:
-        detail = f"Whether one {people[0].name} qualifies is what an answer protects. It can say where many do."
+        detail = f"An answer never shows whether one {people[0].name} qualifies. It can say where many do."
         asked = suggest_groups_of_people(place, grouped)
         return _add_detail(error, detail, hint=error.hint if asked is None else f"Instead you can ask: {asked}")
     if not listed or not _looks_for_duplicates(place):
         return None
-    detail = f"Whether a {listed[0].name} is there twice is a matter of one row, and no private answer tells it."
+    detail = f"One row decides whether a {listed[0].name} is there twice, so no private answer reveals it."
     return _add_detail(error, detail, hint="Look for duplicates where the data are kept.")
 
 
@@ -70,7 +71,7 @@ def _looks_for_duplicates(place: ParsedQuestion) -> bool:
 
 
 def suggest_groups_of_people(place: ParsedQuestion, grouped: list[Column]) -> str | None:
-    """Return the question of in which groups many people qualify.
+    """Return a question that asks in which groups many people qualify.
 
     Its keys are those that the statement names, or else the first one. Return None for a table without a key, or if
     something other than the table is read.

@@ -49,11 +49,11 @@ class _Size:
 
     node: exp.Expr
     first: int
-    past: int
+    stop: int
 
 
 def suggest_scorecard(place: ParsedQuestion) -> str | None:
-    """Return the statement with a band or a threshold for every size that it shows and sorts by.
+    """Return the statement with a band or a threshold in the place of every size that it shows or sorts by.
 
     If the whole statement is not the question, return the question only, without ORDER BY and LIMIT. Return None if a
     size has neither a band nor a threshold, or if the statement would be refused for another reason.
@@ -109,10 +109,10 @@ def _propose(size: _Size, place: ParsedQuestion, keys: tuple[Column, ...]) -> _P
     call, tokens, text = size.node, place.tokens, place.text
     while isinstance(call, _WRAPPINGS):
         call = call.this
-    ((first, past),) = find_spans([SearchedNode(call, size.first, size.past)], text, tokens)
+    ((first, past),) = find_spans([SearchedNode(call, size.first, size.stop)], text, tokens)
     aggregate = text[tokens[first].start : tokens[past - 1].end]
     if _reads_band(call, place):
-        ((first, past),) = find_spans([SearchedNode(size.node, size.first, size.past)], text, tokens)
+        ((first, past),) = find_spans([SearchedNode(size.node, size.first, size.stop)], text, tokens)
         return _Proposal(Edit.from_text(tokens[first].start, tokens[past - 1].end, f"max({write_node(call.this)})"), 1)
     bands = find_bands(call, place.scope, {key.name for key in keys})
     if bands is not None:
@@ -122,7 +122,7 @@ def _propose(size: _Size, place: ParsedQuestion, keys: tuple[Column, ...]) -> _P
         if threshold is None or _asks_threshold(place):  # it asks already, of this or of something else
             return None
         band = f"{aggregate} > {threshold}"
-    ((first, past),) = find_spans([SearchedNode(size.node, size.first, size.past)], text, tokens)
+    ((first, past),) = find_spans([SearchedNode(size.node, size.first, size.stop)], text, tokens)
     edit = Edit.from_text(tokens[first].start, tokens[past - 1].end, band)
     return _Proposal(edit, 1 if bands is None else len(bands.thresholds))
 
@@ -178,10 +178,10 @@ def _write(place: ParsedQuestion, first: int, past: int, edits: list[Edit]) -> s
 
 
 def suggest_ranking(place: ParsedQuestion) -> str | None:
-    """Return the first groups by the size that the statement is sorted by, without showing sizes.
+    """Return a ranking of the groups by the size by which the statement is sorted. The ranking shows no sizes.
 
-    Return None if the statement is not one by itself, is not cut to a few rows, uses DISTINCT, or is sorted by
-    something else. Return None if the owner declared no bands of that size, since a ranking then needs a tolerance that
+    Return None if the statement is part of another one, is not cut to a few rows, uses DISTINCT, or is sorted by
+    something else. Return None if the owner declared no bands of that size: a ranking then needs a tolerance that
     cannot be guessed.
     """
     select, limit, order = place.select, read_limit(place.select), place.select.args.get("order")

@@ -26,7 +26,7 @@ _SIDES = ("LEFT", "RIGHT", "FULL")
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined:
+class _JoinedTables:
     """The tables of FROM in their order by the names that qualify their columns.
 
     The joins behind the first follow, and the columns that USING merges.
@@ -46,9 +46,9 @@ class _Joined:
 
 
 def join_both_sides(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the change that makes one outer join with a private table an inner join.
+    """Return the change that turns an outer join with a private table into an inner join.
 
-    Return none if its made-up rows may count.
+    Return none if the rows that the outer join adds may count.
     """
     joined = _read_joined_tables(read)
     if joined is None:
@@ -71,7 +71,7 @@ def join_both_sides(read: PrivateRead) -> tuple[Edit, ...]:
     return ()
 
 
-def _read_joined_tables(read: PrivateRead) -> _Joined | None:
+def _read_joined_tables(read: PrivateRead) -> _JoinedTables | None:
     """Return the tables of a FROM. Return None if it has an unnamed table, or no outer join."""
     joins = read.select.args.get("joins") or []
     if not any(join.side for join in joins):
@@ -85,7 +85,7 @@ def _read_joined_tables(read: PrivateRead) -> _Joined | None:
             return None
         tables[read_alias(node)] = found
     using = [one for join in joins for one in join.args.get("using") or ()]
-    return _Joined(
+    return _JoinedTables(
         tables, joins, frozenset(read_name(one if isinstance(one, exp.Identifier) else one.this) for one in using)
     )
 
@@ -97,13 +97,13 @@ def _find_table(node: exp.Expr, catalog: Catalog, hidden: set[str]) -> Table | P
     return find_private_table(node, catalog) or next(public, None)
 
 
-def _joins_private_rows(joined: _Joined, before: Sequence[str], own: str, side: str) -> bool:
+def _joins_private_rows(joined: _JoinedTables, before: Sequence[str], own: str, side: str) -> bool:
     """Return True if the join may make up rows of a private table, or keep its rows that find no partner."""
     private = [isinstance(joined.tables[alias], Table) for alias in (*before, own)]
     return private[-1] if side == "LEFT" else any(private)
 
 
-def _is_left_out(select: exp.Select, joined: _Joined, missing: frozenset[str], place: int) -> bool:
+def _is_left_out(select: exp.Select, joined: _JoinedTables, missing: frozenset[str], place: int) -> bool:
     """Return True if no group has a row whose columns of the missing tables are all NULL, from a join on."""
     aliases = list(joined.tables)
     for index, join in enumerate(joined.joins[place:], start=place + 1):
@@ -117,13 +117,13 @@ def _is_left_out(select: exp.Select, joined: _Joined, missing: frozenset[str], p
     return (where is not None and _is_excluded(where.this, joined, missing)) or _is_grouped(select, joined, missing)
 
 
-def _is_excluded(condition: exp.Expr | None, joined: _Joined, missing: frozenset[str]) -> bool:
+def _is_excluded(condition: exp.Expr | None, joined: _JoinedTables, missing: frozenset[str]) -> bool:
     return any(
         is_never_true(one, lambda column: joined.find_owner(column) in missing) for one in split_conjuncts(condition)
     )
 
 
-def _has_groups_without_rows(select: exp.Select, joined: _Joined) -> bool:
+def _has_groups_without_rows(select: exp.Select, joined: _JoinedTables) -> bool:
     """Return True if every group is there without its made-up rows, as every public group is.
 
     The totals of a unit are not: they are there for the units that have a row.
@@ -140,7 +140,7 @@ def _has_groups_without_rows(select: exp.Select, joined: _Joined) -> bool:
     )
 
 
-def _is_grouped(select: exp.Select, joined: _Joined, missing: frozenset[str]) -> bool:
+def _is_grouped(select: exp.Select, joined: _JoinedTables, missing: frozenset[str]) -> bool:
     """Return True if GROUP BY has a declared key of a missing private table."""
     group = select.args.get("group")
     if group is None or any(value for key, value in group.args.items() if key != "expressions"):
@@ -167,7 +167,7 @@ def _list_columns(items: Sequence[exp.Expr], select: exp.Select) -> Iterator[exp
             yield column
 
 
-def _is_never_counted(select: exp.Select, joined: _Joined, missing: frozenset[str], place: int) -> bool:
+def _is_never_counted(select: exp.Select, joined: _JoinedTables, missing: frozenset[str], place: int) -> bool:
     """Return True if no aggregate reads a value of a made-up row."""
     if any(join.side and join.side.upper() != "LEFT" for join in joined.joins[place:]):
         return False

@@ -50,7 +50,7 @@ _ENDS_ORDER = ("limit", "offset", "fetch", "for")
 
 
 @dataclass(frozen=True, slots=True)
-class _Moved:
+class _MovedPart:
     """A moved part, by its tokens. `inside` is its text in the subquery, and `label` its name in the outer query."""
 
     first: int
@@ -215,7 +215,7 @@ def _find_reader(read: PrivateRead) -> tuple[Clauses, Reader] | None:
     return place, found[0]
 
 
-def _find_windows(around: _Around) -> Iterator[_Moved]:
+def _find_windows(around: _Around) -> Iterator[_MovedPart]:
     """Yield the windows of the select list around that rank by an aggregate of the subquery."""
     reader, tokens = around.reader, around.tokens
     found: list[tuple[exp.Window, SearchedNode]] = []
@@ -229,7 +229,7 @@ def _find_windows(around: _Around) -> Iterator[_Moved]:
     for (window, searched), (start, end) in zip(found, places, strict=True):
         alone = (start, end) == (searched.first, searched.past)
         label = f" AS {tokens[start].value}" if alone and window.parent is reader.select else ""
-        yield _Moved(start, end, around.spell(start, end), label)
+        yield _MovedPart(start, end, around.spell(start, end), label)
 
 
 def _is_ranked(ordered: exp.Expr, around: _Around) -> bool:
@@ -238,7 +238,7 @@ def _is_ranked(ordered: exp.Expr, around: _Around) -> bool:
     return called is not None and around.items[called].is_aggregate
 
 
-def _find_order_rank(around: _Around) -> Iterator[_Moved]:
+def _find_order_rank(around: _Around) -> Iterator[_MovedPart]:
     """Yield the outer query's first ORDER BY item as a rank to move into the subquery.
 
     Yield nothing unless the item is one of the subquery's aggregates and the outer query has LIMIT.
@@ -250,10 +250,10 @@ def _find_order_rank(around: _Around) -> Iterator[_Moved]:
     ordered, first, past = next(around.list_order())
     item = around.find_item(ordered.this)
     if item is not None and item.is_aggregate:
-        yield _Moved(first, past, f"row_number() OVER (ORDER BY {around.spell_order(item, first, past)})")
+        yield _MovedPart(first, past, f"row_number() OVER (ORDER BY {around.spell_order(item, first, past)})")
 
 
-def _find_first_of_each(around: _Around) -> _Moved | None:
+def _find_first_of_each(around: _Around) -> _MovedPart | None:
     """Return the items of ORDER BY around that decide which row DISTINCT ON keeps of each group, as a rank."""
     select = around.reader.select
     distinct, order = select.args.get("distinct"), select.args.get("order")
@@ -272,10 +272,10 @@ def _find_first_of_each(around: _Around) -> _Moved | None:
     partition = ", ".join(spell_item(item, around.room, around.text, around.tokens) for item, _, _ in before)
     ordered = ", ".join(around.spell_order(*one) for one in behind)
     inside = f"row_number() OVER (PARTITION BY {partition} ORDER BY {ordered})"
-    return _Moved(behind[0][1], behind[-1][2], inside)
+    return _MovedPart(behind[0][1], behind[-1][2], inside)
 
 
-def _keep_first_rank(moved: _Moved, column: str, around: _Around) -> Iterator[Edit]:
+def _keep_first_rank(moved: _MovedPart, column: str, around: _Around) -> Iterator[Edit]:
     """Yield the edits that write WHERE for DISTINCT ON, which leaves its order."""
     tokens, place = around.tokens, around.reader.clauses
     yield Edit.from_text(tokens[place.select].end, tokens[place.items[0][0]].start, " ")

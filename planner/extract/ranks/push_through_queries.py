@@ -48,7 +48,7 @@ from planner.parser.subquery_readers import Reader, find_unaliased_end, list_rea
 from planner.parser.tree import contains_type, is_star, read_name, strip_parentheses
 from planner.scope.embedded import name_predicate_column
 from planner.scorecard.find import find_predicates, shows_size
-from planner.scorecard.shown_numbers import find_default_name, is_carried, is_place
+from planner.scorecard.shown_numbers import find_default_name, is_carried, is_rank_window
 
 _PASSES_ON = frozenset(("expressions", "from_", "with_", "where", "order", "limit", "offset"))
 _MOST_AROUND = 8  # queries around one another through which a size is followed
@@ -64,21 +64,22 @@ class _Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class _Moved:
+class _MovedPart:
     """A moved part of an outer query, by its tokens.
 
-    `called` is its column inside, `spelled` its text there, and `read` how the outer query reads the column.
+    `inner_column` is its column inside, `inner_text` its text there, and `outer_text` how the outer query reads the
+    column.
     """
 
     first: int
-    past: int
-    called: str
-    spelled: str
-    read: str
+    stop: int
+    inner_column: str
+    inner_text: str
+    outer_text: str
 
 
 def push_through_queries(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that move thresholds into the SELECT from a query that reads it through other queries."""
+    """Return the edits that move thresholds through several nested queries into the innermost SELECT."""
     return () if read.catalog.defaults.numbers == "refuse" else plan_beside_sizes(read, _plan_edits)
 
 
@@ -154,10 +155,10 @@ def _list_columns(select: exp.Select, place: Clauses, tokens: tuple[Token, ...])
             formula = find_predicates(node) == (strip_parentheses(node),)
             items[called] = SelectItem(called, first, find_unaliased_end(item, past, tokens), shows_size(node), formula)
             expressions[called] = node
-    return _Columns(tuple(names), items, expressions) if _are_apart(names) else None
+    return _Columns(tuple(names), items, expressions) if _are_distinct(names) else None
 
 
-def _are_apart(names: Sequence[str | None]) -> bool:
+def _are_distinct(names: Sequence[str | None]) -> bool:
     known = [one for one in names if one is not None]
     return len(set(known)) == len(known)
 
@@ -188,7 +189,7 @@ def _read_passed_columns(reader: Reader, columns: _Columns) -> _Columns | None:
         ):
             items[called] = replace(columns.items[inner], name=called)
             expressions[called] = columns.expressions[inner]
-    return _Columns(tuple(names), items, expressions) if _are_apart(names) else None
+    return _Columns(tuple(names), items, expressions) if _are_distinct(names) else None
 
 
 def _reads_other_groups(name: str, columns: _Columns) -> bool:
@@ -208,7 +209,7 @@ def _move_to_having(reader: Reader, columns: _Columns, place: Clauses, read: Pri
     if not moving:
         return []
     spelled = [spell_as_having(one, reader, columns.items, room, text, tokens) for one in moving]
-    changes = [Edit.from_text(tokens[one.first].start, tokens[one.past - 1].end, "true") for one in moving]
+    changes = [Edit.from_text(tokens[one.first].start, tokens[one.stop - 1].end, "true") for one in moving]
     settled = find_settled_predicates(reader, columns.items, conjuncts, tokens)
     changes += write_settled_predicates(
         {columns.items[name].first: (columns.items[name], value) for name, value in settled.items()}.values(), tokens
@@ -218,7 +219,7 @@ def _move_to_having(reader: Reader, columns: _Columns, place: Clauses, read: Pri
 
 def _find_moved_predicates(
     reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead
-) -> list[_Moved]:
+) -> list[_MovedPart]:
     """Return the predicates over sizes in a query's list, WHERE and ORDER BY.
 
     `taken` are the names of all columns below.
@@ -234,8 +235,8 @@ def _find_moved_predicates(
     known, room = {one for one in taken if one is not None}, EditBudget(read.text)
     called: dict[exp.Expr, str] = {}
     moved = _join_conditions(reader, columns, known, read)
-    known |= {one.called for one in moved}
-    joined = {index for one in moved for index in range(one.first, one.past)}
+    known |= {one.inner_column for one in moved}
+    joined = {index for one in moved for index in range(one.first, one.stop)}
     for (one, is_item, in_where), (first, past) in zip(found, places, strict=True):
         if first in joined:
             continue
@@ -247,11 +248,11 @@ def _find_moved_predicates(
         conjunct = Conjunct(first, past, can_move=True)
         spelled = spell_as_having(conjunct, reader, columns.items, room, read.text, tokens)
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called[one.node])}"
-        moved.append(_Moved(first, past, called[one.node], spelled, column if in_where else f"({column} OR false)"))
+        moved.append(_MovedPart(first, past, called[one.node], spelled, column if in_where else f"({column} OR false)"))
     return moved
 
 
-def _join_conditions(reader: Reader, columns: _Columns, known: Set[str], read: PrivateRead) -> list[_Moved]:
+def _join_conditions(reader: Reader, columns: _Columns, known: Set[str], read: PrivateRead) -> list[_MovedPart]:
     """Return the conditions of WHERE as one predicate, which errs as seldom as one.
 
     Return none if one predicate is all that it reads.
@@ -265,24 +266,26 @@ def _join_conditions(reader: Reader, columns: _Columns, known: Set[str], read: P
     whole = spelled[0] if len(spelled) == 1 else " AND ".join(f"({one})" for one in spelled)
     called = next(one for number in range(len(known) + 1) if (one := name_predicate_column(number)) not in known)
     column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}"
-    return [_Moved(one.first, one.past, called, whole, "true" if index else column) for index, one in enumerate(found)]
+    return [
+        _MovedPart(one.first, one.stop, called, whole, "true" if index else column) for index, one in enumerate(found)
+    ]
 
 
 def _reads_one_column(condition: Conjunct, tokens: tuple[Token, ...]) -> bool:
     """Return True for a column, with or without its table, in any parentheses."""
-    names = [token for token in tokens[condition.first : condition.past] if token.kind != "symbol"]
+    names = [token for token in tokens[condition.first : condition.stop] if token.kind != "symbol"]
     return len(names) <= 2 and all(token.is_name and not token.is_word("not") for token in names)
 
 
 def _find_numbers(
     reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead, *, skips_windows: bool
-) -> list[_Moved]:
+) -> list[_MovedPart]:
     """Return the items of a query's list that compute something from sizes.
 
     If it `skips_windows`, windows are left out, since they read other rows.
     """
     select, tokens, room = reader.select, read.tokens, EditBudget(read.text)
-    known, moved = {one for one in taken if one is not None}, list[_Moved]()
+    known, moved = {one for one in taken if one is not None}, list[_MovedPart]()
     where = select.args.get("where")
     plain = set(select.args) - {key for key, value in select.args.items() if not value} <= _PASSES_ON
     if not plain or (where is not None and not (isinstance(where.this, exp.Boolean) and where.this.this)):
@@ -294,7 +297,7 @@ def _find_numbers(
         ]
         if not plain or not any(columns.items[one].is_aggregate for one in sizes) or is_carried(node):
             continue
-        if not _is_known(node, reader, columns) or (windows and skips_windows) or any(map(is_place, windows)):
+        if not _is_known(node, reader, columns) or (windows and skips_windows) or any(map(is_rank_window, windows)):
             continue
         if any(not _is_over_rows(one) for one in node.find_all(exp.AggFunc)):
             return []
@@ -311,7 +314,7 @@ def _find_numbers(
         spelled = spell_as_having(Conjunct(first, end, can_move=True), reader, columns.items, room, read.text, tokens)
         label = "" if isinstance(item, exp.Alias) or called == shown else f" AS {quote_identifier(shown)}"
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}{label}"
-        moved.append(_Moved(first, end, called, spelled, column))
+        moved.append(_MovedPart(first, end, called, spelled, column))
     return moved
 
 
@@ -342,13 +345,13 @@ def _list_parts(reader: Reader, tokens: tuple[Token, ...]) -> Iterator[tuple[exp
 
 
 def _show(
-    moved: Sequence[_Moved], around: Sequence[Reader], columns: _Columns, place: Clauses, read: PrivateRead
+    moved: Sequence[_MovedPart], around: Sequence[Reader], columns: _Columns, place: Clauses, read: PrivateRead
 ) -> list[Edit]:
     """Return the changes that show the moved expressions in the subquery and in each query up to the last one."""
     tokens, reader, changes = read.tokens, around[-1], list[Edit]()
     for one in moved:
-        changes.append(Edit.from_text(tokens[one.first].start, tokens[one.past - 1].end, one.read))
-    names = dict.fromkeys(one.called for one in moved)
+        changes.append(Edit.from_text(tokens[one.first].start, tokens[one.stop - 1].end, one.outer_text))
+    names = dict.fromkeys(one.inner_column for one in moved)
     for between in around[:-1]:
         if not any(map(is_star, between.select.expressions)):
             table = quote_identifier(between.alias)
@@ -356,7 +359,7 @@ def _show(
             changes.append(_append(listed, between.clauses, tokens))
     listed = "".join(
         f", {spelled} AS {quote_identifier(called)}"
-        for called, spelled in {one.called: one.spelled for one in moved}.items()
+        for called, spelled in {one.inner_column: one.inner_text for one in moved}.items()
     )
     changes.append(_append(listed, place, tokens, tokens[moved[0].first].start))
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):

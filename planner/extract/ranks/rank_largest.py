@@ -41,7 +41,7 @@ class _Level:
     """A SELECT, with a test `is_size` of whether an expression in it is the size of a group."""
 
     select: exp.Select
-    place: Clauses
+    clauses: Clauses
     is_size: Callable[[exp.Expr], bool]
 
 
@@ -53,7 +53,7 @@ class _Item:
     name: str
     node: exp.Expr
     first: int
-    past: int
+    stop: int
     end: int
 
 
@@ -67,9 +67,9 @@ class _Extreme:
 
 
 def rank_largest(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that compare a place with 1, in the place of a size with the largest or least.
+    """Return the edits that rewrite a comparison of a size with the largest or least size as one of its rank with 1.
 
-    Return none if no size is compared so.
+    Return none if there is no such comparison.
     """
     return plan_beside_sizes(read, _plan_edits)
 
@@ -106,11 +106,11 @@ def _list_levels(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) 
 def _compare_in_list(level: _Level, read: PrivateRead) -> list[Edit]:
     """Return the edits for `count(*) = max(count(*)) OVER ()` in the select list."""
     changes: list[Edit] = []
-    for item, (first, past) in zip(level.select.expressions, level.place.items, strict=True):
+    for item, (first, past) in zip(level.select.expressions, level.clauses.items, strict=True):
         for node in item.find_all(exp.EQ, exp.GTE, exp.LTE):
             for own, other, kind in _list_sides(node):
                 extreme = _read_extreme_size(other)
-                if extreme is None or not _is_reached(own, extreme, kind, level):
+                if extreme is None or not _compares_with_extreme(own, extreme, kind, level):
                     continue
                 written = [SearchedNode(one, first, past) for one in (node, own, *extreme.partition)]
                 (start, end), *parts = find_spans(written, read.text, read.tokens)
@@ -125,8 +125,8 @@ def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
     tokens = read.tokens
     if not isinstance(level.select.parent, exp.Subquery | exp.CTE):
         return []
-    found = list_readers(level.select, level.place.select, tokens)
-    items = _list_items(level.select, level.place, tokens)
+    found = list_readers(level.select, level.clauses.select, tokens)
+    items = _list_items(level.select, level.clauses, tokens)
     if found is None or len(found) != 1 or items is None:
         return []
     (outer,) = found
@@ -136,15 +136,15 @@ def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
             extreme = None if largest is None else _read_extreme_size(largest.node)
             if size is None or largest is None or extreme is None:
                 continue
-            if not _is_reached(size.node, extreme, kind, level):
+            if not _compares_with_extreme(size.node, extreme, kind, level):
                 continue
             if _mentions(outer, node, {size.name, largest.name}):
                 return []
-            written = [SearchedNode(one, largest.first, largest.past) for one in extreme.partition]
+            written = [SearchedNode(one, largest.first, largest.stop) for one in extreme.partition]
             parts = [_copy_text(read, *part) for part in find_spans(written, read.text, tokens)]
             return [
                 _write_rank_item(size, parts, extreme.kind, read),
-                _drop_item(largest, items, level.place, tokens),
+                _drop_item(largest, items, level.clauses, tokens),
                 _write_first_place(own, first, past, read),
             ]
     return []
@@ -166,10 +166,10 @@ def _compare_with_query(select: exp.Select, place: Clauses, read: PrivateRead) -
                 size = _find_item(own, outer, items)
                 if size is None or not is_size(size.node) or not _is_extreme_of(other, size, kind, inner):
                     continue
-                parts = _find_correlated(outer, inner, items)
+                parts = _find_correlated_keys(outer, inner, items)
                 if parts is None or _mentions(outer, node, {size.name}):
                     return []
-                texts = [_copy_text(read, one.first, one.past) for one in parts]
+                texts = [_copy_text(read, one.first, one.stop) for one in parts]
                 extreme = exp.Max if _is_largest(other, kind) else exp.Min
                 return [_write_rank_item(size, texts, extreme, read), _write_first_place(own, first, past, read)]
     return []
@@ -192,7 +192,7 @@ def _read_extreme_size(node: exp.Expr) -> _Extreme | None:
     return _Extreme(type(node.this), strip_parentheses(node.this.this), tuple(node.args.get("partition_by") or ()))
 
 
-def _is_reached(size: exp.Expr, extreme: _Extreme, kind: type[exp.Expr], level: _Level) -> bool:
+def _compares_with_extreme(size: exp.Expr, extreme: _Extreme, kind: type[exp.Expr], level: _Level) -> bool:
     size, largest = strip_parentheses(size), extreme.node
     if kind not in _REACHES[extreme.kind] or not level.is_size(size) or not level.is_size(largest):
         return False
@@ -224,7 +224,7 @@ def _is_largest(other: exp.Expr, kind: type[exp.Expr]) -> bool:
     return kind is exp.GTE if isinstance(other, exp.All) else other.find(exp.Max) is not None
 
 
-def _find_correlated(outer: Reader, inner: Reader, items: Sequence[_Item]) -> list[_Item] | None:
+def _find_correlated_keys(outer: Reader, inner: Reader, items: Sequence[_Item]) -> list[_Item] | None:
     """Return the keys that the subquery's WHERE compares with the outer SELECT's. Return None for any other WHERE."""
     where = inner.select.args.get("where")
     if where is None:
@@ -293,7 +293,7 @@ def _write_rank(size: str, partition: Sequence[str], kind: type[exp.Expr]) -> st
 
 
 def _write_rank_item(size: _Item, partition: Sequence[str], kind: type[exp.Expr], read: PrivateRead) -> Edit:
-    rank = _write_rank(_copy_text(read, size.first, size.past), partition, kind)
+    rank = _write_rank(_copy_text(read, size.first, size.stop), partition, kind)
     start, end = read.tokens[size.first].start, read.tokens[size.end - 1].end
     return Edit.from_text(start, end, f"{rank} AS {quote_identifier(size.name)}")
 

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.extract.subqueries.pull_up_subqueries import find_output_name, is_grouped_by, keep_label, remove_cte
+from planner.extract.subqueries.pull_up_subqueries import find_output_name, is_grouped_by, keep_output_name, remove_cte
 from planner.extract.subqueries.same_groups import find_source, is_plain
 from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tree
 from planner.parser.edits import Edit, EditBudget
@@ -166,7 +166,7 @@ def _edit_join(reader: Reader, one: _OneRow, read: PrivateRead) -> list[Edit] | 
         at = locate_name(column)
         if any(start <= at < end for start, end in gone):
             continue
-        labelled = keep_label(column, reader, tokens)
+        labelled = keep_output_name(column, reader, tokens)
         if labelled is None:
             return None
         scalar = f"(SELECT {one.spell(name, text, tokens)} {one.source})"

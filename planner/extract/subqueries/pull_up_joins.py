@@ -26,7 +26,7 @@ from planner.extract.subqueries.pull_up_subqueries import (
     find_output_name,
     is_grouped_by,
     is_sorted_by,
-    keep_label,
+    keep_output_name,
     remove_cte,
     requalify,
     takes_constant,
@@ -61,7 +61,7 @@ class _Column:
     node: exp.Expr
     owner: str
     first: int
-    past: int
+    stop: int
     is_plain: bool
 
 
@@ -70,7 +70,7 @@ class _Inner:
     """The subquery: its tables, and its columns by name. A name that it shows twice stands for None."""
 
     select: exp.Select
-    place: Clauses
+    clauses: Clauses
     tables: FromClause
     shown: Mapping[str, _Column | None]
     items: tuple[tuple[str, exp.Expr], ...]
@@ -96,7 +96,7 @@ class _Around:
 
 
 def pull_up_joins(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that merge one subquery into its reader. Return none if it does more, or is read otherwise.
+    """Return the changes that merge one subquery into its reader. Return none if that would change the meaning.
 
     Guarantee: PostgreSQL gives the same rows for both.
     """
@@ -137,7 +137,7 @@ def _pull_up(select: exp.Select, read: PrivateRead) -> tuple[Edit, ...]:
     inner = _read_inner(select, read)
     if inner is None:
         return ()
-    found = list_readers(select, inner.place.select, read.tokens)
+    found = list_readers(select, inner.clauses.select, read.tokens)
     if not found:
         return ()
     if select is not read.select:  # other readers of public tables are no question
@@ -152,7 +152,7 @@ def _pull_up(select: exp.Select, read: PrivateRead) -> tuple[Edit, ...]:
             return ()
         changes += made
     if isinstance(select.parent, exp.CTE) and _is_read_by(select.parent, found):
-        changes.append(remove_cte(select.parent, inner.place, read.tokens))
+        changes.append(remove_cte(select.parent, inner.clauses, read.tokens))
     return tuple(changes)
 
 
@@ -217,7 +217,7 @@ def _read_star(item: exp.Expr, tables: FromClause) -> list[tuple[str, _Column]] 
             continue
         bands = relation.private.band_columns if relation.private is not None else ()
         for called in (*(one.name for one in relation.table.columns), *(one.name for one in bands)):
-            if qualifier or called not in tables.merged[relation.alias]:
+            if qualifier or called not in tables.merged_columns[relation.alias]:
                 node = exp.column(called, quoted=True)
                 found.append((called, _Column(node, relation.alias, 0, 0, is_plain=True)))
     return found or None
@@ -258,15 +258,15 @@ class _Spelling:
         return requalify(columns, first, past, self._room, self._text, self._tokens)
 
     def spell_column(self, column: _Column) -> str:
-        if column.past == 0:
+        if column.stop == 0:
             own = read_name(strip_parentheses(column.node).this)
             written = f"{spell_name(self.find_alias(column.owner))}.{spell_name(own)}"
             self._room.reserve(len(written))
             return written
-        written = self.spell(column.node, column.first, column.past)
+        written = self.spell(column.node, column.first, column.stop)
         return written if column.is_plain else f"({written})"
 
-    def spell_list(self, around: _Around) -> str | None:
+    def spell_select_list(self, around: _Around) -> str | None:
         """Return the select list, each column under its name.
 
         Return None for a star that cannot be written in the place of one.
@@ -281,7 +281,7 @@ class _Spelling:
                 parts.append(f"{self.spell_column(column)} AS {spell_name(called)}")
             elif isinstance(item, exp.Column):
                 parts.append(f"{spell_name(self.find_alias(read_name(item.args.get('table'))))}.*")
-            elif not any(tables.merged.values()):
+            elif not any(tables.merged_columns.values()):
                 parts += [f"{spell_name(self.find_alias(one.alias))}.*" for one in tables.relations]
             elif around.names:
                 return None
@@ -303,7 +303,7 @@ def _edit_reader(reader: Reader, inner: _Inner, room: EditBudget, read: PrivateR
     if changes is None:
         return None
     first, last = tokens[reader.first].start, tokens[_find_last_token(reader, tokens)].end
-    place = inner.place
+    place = inner.clauses
     past = place.find_mark("where") or place.end
     begin, end = tokens[place.source + 1].start, tokens[past - 1].end
     source = text[begin:end]
@@ -458,7 +458,7 @@ def _write_columns(
         if not is_star(item) or (isinstance(item, exp.Column) and read_name(item.args.get("table")) != reader.alias):
             continue
         star = item.this if isinstance(item, exp.Column) else item
-        written = spelling.spell_list(around)
+        written = spelling.spell_select_list(around)
         if written is None or any(star.args.values()):
             return None
         if not isinstance(item, exp.Column) and around.names:
@@ -495,7 +495,7 @@ def _write_column(
         return None
     labelled: dict[int, Edit] | None = {}
     if not shown.is_plain or read_name(strip_parentheses(shown.node).this) != called:
-        labelled = keep_label(column, reader, tokens)
+        labelled = keep_output_name(column, reader, tokens)
     if labelled is None:
         return None
     start = tokens[find_token(tokens, locate_name(column))].start

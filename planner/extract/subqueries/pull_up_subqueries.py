@@ -32,7 +32,7 @@ class _ShownColumn:
 
     node: exp.Expr
     first: int
-    past: int
+    stop: int
     is_plain: bool
     keeps_name: bool
 
@@ -51,7 +51,7 @@ class _Inner:
 
 
 def pull_up_subqueries(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that merge the SELECT into its reader. Return none if it does more, or is read otherwise."""
+    """Return the changes that merge the SELECT into its reader. Return none if that would change the meaning."""
     if not isinstance(read.select.parent, exp.Subquery | exp.CTE):
         return ()
     try:
@@ -203,7 +203,7 @@ def requalify(
     text: str,
     tokens: tuple[Token, ...],
 ) -> str:
-    """Return the text of some tokens of the subquery, with its columns qualified by the outer query's aliases."""
+    """Return the text of some tokens of the subquery, in which columns have the outer query's table names."""
     parts: list[str] = []
     at = tokens[first].start
     room.reserve(tokens[past - 1].end - at + sum(len(spell_name(alias)) for _, alias in columns))
@@ -268,7 +268,7 @@ def _edit_reference(
         return {}
     if not shown.is_plain and not contains_type(shown.node, exp.Column) and not takes_constant(column, shown.node):
         return None
-    labelled = keep_label(column, reader, tokens)
+    labelled = keep_output_name(column, reader, tokens)
     if labelled is None:
         return None
     start = tokens[find_token(tokens, locate_name(column))].start
@@ -276,7 +276,10 @@ def _edit_reference(
 
 
 def takes_constant(column: exp.Column, constant: exp.Expr) -> bool:
-    """Return True where a number means itself: in GROUP BY and ORDER BY it is a position, and a text has no type."""
+    """Return True if a constant can replace the column without a change of meaning.
+
+    In GROUP BY and ORDER BY a number would be a position. A text constant would have no type.
+    """
     inner: exp.Expr = column
     while isinstance(inner.parent, exp.Paren):
         inner = inner.parent
@@ -285,10 +288,10 @@ def takes_constant(column: exp.Column, constant: exp.Expr) -> bool:
     return is_number and isinstance(above, exp.AggFunc | exp.Predicate | exp.Where | exp.Connector | exp.Not)
 
 
-def keep_label(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Edit] | None:
-    """Return the change that keeps the name of an item of the select list in which a column is renamed.
+def keep_output_name(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Edit] | None:
+    """Return the edit that keeps the output name of a select item after a column in it is replaced.
 
-    Return None if it is unsure.
+    Return None if the name is uncertain.
     """
     item = _find_item(column, reader.select)
     if item is None or isinstance(item, exp.Alias):
@@ -313,7 +316,7 @@ def find_output_name(item: exp.Expr) -> str:
 
 
 def is_sorted_by(column: exp.Column, select: exp.Select) -> bool:
-    """Return True if the column alone is an item of ORDER BY or DISTINCT ON, where output names take precedence."""
+    """Return True if an item of ORDER BY or DISTINCT ON is this column alone. Output names take precedence there."""
     inner: exp.Expr = column
     while isinstance(inner.parent, exp.Paren):
         inner = inner.parent
@@ -326,7 +329,7 @@ def is_sorted_by(column: exp.Column, select: exp.Select) -> bool:
 
 
 def is_grouped_by(column: exp.Column, select: exp.Select) -> bool:
-    """Return True if a name alone is an item of GROUP BY."""
+    """Return True if an item of GROUP BY is this column's name alone."""
     inner: exp.Expr = column
     while isinstance(inner.parent, exp.Paren):
         inner = inner.parent
@@ -356,7 +359,7 @@ def _find_label(item: exp.Expr) -> str | None:
 
 def _spell_item(shown: _ShownColumn, alias: str, room: EditBudget, text: str, tokens: tuple[Token, ...]) -> str:
     columns = [(column, alias) for column in shown.node.find_all(exp.Column)]
-    spelled = requalify(columns, shown.first, shown.past, room, text, tokens)
+    spelled = requalify(columns, shown.first, shown.stop, room, text, tokens)
     return spelled if shown.is_plain else f"({spelled})"
 
 
@@ -375,9 +378,9 @@ def _expand_star(inner: _Inner, alias: str, room: EditBudget, text: str, tokens:
 
 
 def remove_cte(cte: exp.CTE, inner: Clauses, tokens: tuple[Token, ...]) -> Edit:
-    """Return the edit that removes a WITH query that all readers have taken over.
+    """Return the edit that removes a WITH query which all its readers have copied.
 
-    WITH itself goes if it was the only one.
+    The word WITH goes too if it was the only query.
     """
     with_ = cte.parent
     opening, end = inner.select - 1, inner.end

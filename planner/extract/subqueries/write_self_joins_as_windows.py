@@ -18,7 +18,7 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.subqueries.calendar_shifts import read_calendar
-from planner.extract.subqueries.pull_up_subqueries import find_output_name, is_sorted_by, keep_label, remove_cte
+from planner.extract.subqueries.pull_up_subqueries import find_output_name, is_sorted_by, keep_output_name, remove_cte
 from planner.extract.subqueries.same_groups import GroupedQuery, find_source
 from planner.extract.subqueries.self_joins import JoinPlan, Partner, SelfJoin, list_bases, plan_windows, read_self_join
 from planner.parser.clauses import Clauses, find_clauses, find_token, matches_tree
@@ -36,7 +36,10 @@ _STRICT = (
 
 
 def write_self_joins_as_windows(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that write joins of groups with other groups of one query as windows; none for others."""
+    """Return the edits that turn a join of groups with other groups of the same query into windows.
+
+    Return none for others.
+    """
     select = read.select
     if select.args.get("group") is None or not isinstance(select.parent, exp.Subquery | exp.CTE):
         return ()
@@ -134,8 +137,8 @@ def _list_edits(plan: JoinPlan, join: SelfJoin, reader: Reader, place: Clauses, 
     replaced = _replace_columns(columns, plan, reader, tokens)
     if replaced is None:
         return None
-    kept = [(span, node) for span, node in join.where if id(strip_parentheses(node)) not in plan.links]
-    moved = [node for node in join.on if id(node) not in plan.links]
+    kept = [(span, node) for span, node in join.where if id(strip_parentheses(node)) not in plan.linking_conditions]
+    moved = [node for node in join.on if id(node) not in plan.linking_conditions]
     if not _drops_alike(plan, columns, [*(node for _, node in kept), *moved]):
         return None
     spans = find_spans([SearchedNode(node, reader.clauses.source, reader.clauses.end) for node in moved], text, tokens)
@@ -172,10 +175,10 @@ def _replace_columns(columns: _Columns, plan: JoinPlan, reader: Reader, tokens: 
     changes: dict[int, Edit] = {}
     for column in reader.list_columns():
         above = {id(node) for node in _list_ancestors(column)}
-        if above & plan.links:
+        if above & plan.linking_conditions:
             continue
         spelled = columns.spell(column)
-        labelled = keep_label(column, reader, tokens) if spelled else {}
+        labelled = keep_output_name(column, reader, tokens) if spelled else {}
         if spelled is None or labelled is None:
             return None
         if spelled:
@@ -236,7 +239,7 @@ def _find_end_of_from(reader: Reader) -> int:
 def _edit_where(join: SelfJoin, plan: JoinPlan, added: Sequence[str], tokens: tuple[Token, ...]) -> Iterator[Edit]:
     """Yield the edits that take links out of WHERE, and put the other conditions of ON there."""
     reader, where = join.reader, join.reader.clauses.find_mark("where")
-    spans = [(span, id(strip_parentheses(node)) in plan.links) for span, node in join.where]
+    spans = [(span, id(strip_parentheses(node)) in plan.linking_conditions) for span, node in join.where]
     kept = [span for span, is_link in spans if not is_link]
     more = " AND ".join(f"({one})" for one in added)
     if where is None or not kept:

@@ -17,7 +17,7 @@ from planner.bind.from_clause import IN_GROUPED_QUERY, split_conjuncts
 from planner.bind.unit_lists.find_lists import AskedList, find_lists, list_sources
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.extract.unit_values.value_names import name_joined, write_values
+from planner.extract.unit_values.value_names import name_subqueries, write_values
 from planner.parser.clauses import Clauses, find_clauses, matches_tree
 from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import quote_identifier, spell_name
@@ -29,9 +29,9 @@ _MOST_LISTS = 8  # in one question: each is joined once
 
 
 def join_mixed_lists(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that join the lists of a question that are no conditions by themselves.
+    """Return the changes that join lists with a condition on rows, for lists that are no whole conditions of WHERE.
 
-    Return none if there are none.
+    Return none if there are no such lists.
     """
     select = read.select
     if select.args["from_"].this is not read.node or select.args.get("joins") or read.table.is_row_unit:
@@ -44,11 +44,11 @@ def join_mixed_lists(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _join_lists(read: PrivateRead, place: Clauses) -> Iterator[Edit]:
-    found = [(node, listed) for node in _find_leaves(read.select) for listed in _read_leaf(node)]
+    found = [(node, listed) for node in _find_mixed_lists(read.select) for listed in _read_leaf(node)]
     kept = [(node, listed, made) for node, listed in found if (made := _write_units(listed, read)) is not None]
     joined = list(dict.fromkeys(text for _, _, (text, _) in kept))
     tables = {text: read_name(next(list_sources(listed.query)).this) for _, listed, (text, _) in kept}
-    called = dict(zip(joined, name_joined([tables[text] for text in joined], read), strict=True))
+    called = dict(zip(joined, name_subqueries([tables[text] for text in joined], read), strict=True))
     if not joined or len(joined) > _MOST_LISTS:
         return
     room = EditBudget(read.text)
@@ -66,7 +66,7 @@ def _join_lists(read: PrivateRead, place: Clauses) -> Iterator[Edit]:
     yield Edit.from_text(end, end, "".join(texts))
 
 
-def _find_leaves(select: exp.Select) -> Iterator[exp.Expr]:
+def _find_mixed_lists(select: exp.Select) -> Iterator[exp.Expr]:
     """Yield each IN and EXISTS of a subquery that is not a condition of lists alone, with the NOT before it."""
     where = select.args.get("where")
     alone = [part for part in split_conjuncts(None if where is None else where.this) if find_lists(part) is not None]

@@ -38,30 +38,34 @@ _ON_SOURCE = frozenset(("this", "alias"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined:
+class _JoinedSource:
     """A joined source: its tokens with its alias, the query that gives its rows (None: a table), and ON's condition.
 
-    `pairs` are equated columns of the question and of the source. Behind a comma, the equalities `met` of WHERE equate
-    them. `others` are the conditions of ON on the source's rows. It `is_keyed` if the pairs are a key within the unit.
+    `column_pairs` are equated columns of the question and of the source. Behind a comma, the equalities
+    `where_equalities` of WHERE equate them. `row_conditions` are the conditions of ON on the source's rows. It
+    `is_keyed` if the pairs are a key within the unit.
     """
 
     join: exp.Join
     alias: str
     first: int
-    past: int
+    stop: int
     query: exp.Query | None
-    pairs: tuple[tuple[exp.Column, str], ...]
-    others: tuple[exp.Expr, ...]
-    met: tuple[exp.Expr, ...] = ()
+    column_pairs: tuple[tuple[exp.Column, str], ...]
+    row_conditions: tuple[exp.Expr, ...]
+    where_equalities: tuple[exp.Expr, ...] = ()
     is_keyed: bool = False
 
     @property
     def equated(self) -> frozenset[str]:
-        return frozenset(column for _, column in self.pairs)
+        return frozenset(column for _, column in self.column_pairs)
 
 
 def list_joined_units(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that make a list of a join. Return none if no join only says whose rows count."""
+    """Return the changes that turn a join into a list of units, if the join only selects whose rows count.
+
+    Return none without such a join.
+    """
     select = read.select
     if select.args["from_"].this is not read.node or not select.args.get("joins") or read.table.is_row_unit:
         return ()
@@ -81,7 +85,7 @@ def list_joined_units(read: PrivateRead) -> tuple[Edit, ...]:
     return ()
 
 
-def _read_join(join: exp.Join, read: PrivateRead) -> _Joined | None:
+def _read_join(join: exp.Join, read: PrivateRead) -> _JoinedSource | None:
     side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
     if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER") or _has_more(join, _ON_JOIN):
         return None
@@ -107,7 +111,7 @@ def _read_join(join: exp.Join, read: PrivateRead) -> _Joined | None:
         return None
     pairs, others, met = said
     keyed = {read_name(column.this) for column, _ in pairs} != set(read.table.unit)
-    return _Joined(join, called, *place, query, pairs, others, met, keyed)
+    return _JoinedSource(join, called, *place, query, pairs, others, met, keyed)
 
 
 def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
@@ -204,7 +208,7 @@ def _find_source(source: exp.Expr, read: PrivateRead) -> tuple[int, int] | None:
     return None if opening is None else (opening, last + 1)
 
 
-def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[Edit]:
+def _list_units(joined: _JoinedSource, place: Clauses, read: PrivateRead) -> Iterator[Edit]:
     tokens, select = read.tokens, read.select
     spans = find_conjuncts(select, place, tokens)
     if spans is None:
@@ -214,8 +218,8 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
     if (len(tested) != 1) if outer else bool(tested):
         return
     moved = [(span, node) for span, node in spans if joined.is_keyed and not outer and _is_of_joined(node, joined)]
-    met = [(span, node) for span, node in spans if any(node is one for one in joined.met)]
-    if len(met) != len(joined.met):
+    met = [(span, node) for span, node in spans if any(node is one for one in joined.where_equalities)]
+    if len(met) != len(joined.where_equalities):
         return
     said = (*(node for _, node, _ in tested), *(node for _, node in (*moved, *met)))
     skipped = {id(column) for node in said for column in node.find_all(exp.Column)}
@@ -223,7 +227,7 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
     unique = joined.query is not None and _has_one_row(joined.query, joined.equated)
     if changes is None or not (unique or (outer and tested[0][2] in joined.equated)):
         return
-    others = [*joined.others, *(node for _, node in moved)]
+    others = [*joined.row_conditions, *(node for _, node in moved)]
     if outer and tested[0][2] not in joined.equated:
         named = (exp.to_identifier(one, quoted=True) for one in (tested[0][2], joined.alias))
         others.append(exp.Not(this=exp.Is(this=exp.column(*named), expression=exp.Null())))
@@ -232,7 +236,7 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
     start = joined.first - 1
     while tokens[start - 1].is_word("left", "outer", "inner"):
         start -= 1
-    past = find_item_end(tokens, joined.past, before=(*_BEFORE, *_AFTER), stops_at_commas=True)
+    past = find_item_end(tokens, joined.stop, before=(*_BEFORE, *_AFTER), stops_at_commas=True)
     yield Edit.from_text(tokens[start].start, tokens[past - 1].end, "")
     yield from changes
     if outer:
@@ -253,14 +257,14 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
         yield Edit.from_text(end, end, ")")
 
 
-def _is_of_joined(node: exp.Expr, joined: _Joined) -> bool:
+def _is_of_joined(node: exp.Expr, joined: _JoinedSource) -> bool:
     """Return True if a condition reads only columns of the joined source."""
     columns = list(node.find_all(exp.Column))
     alone = all(read_name(column.args.get("table")) == joined.alias for column in columns)
     return bool(columns) and alone and not contains_type(node, exp.Query) and not contains_aggregate(node)
 
 
-def _find_null_column(node: exp.Expr, joined: _Joined) -> str | None:
+def _find_null_column(node: exp.Expr, joined: _JoinedSource) -> str | None:
     """Return the column of the joined source that a condition tests for NULL."""
     found = strip_parentheses(node)
     if (
@@ -276,7 +280,7 @@ def _find_null_column(node: exp.Expr, joined: _Joined) -> str | None:
 
 
 def _replace_joined_columns(
-    joined: _Joined, skipped: set[int], read: PrivateRead, *, is_outer: bool
+    joined: _JoinedSource, skipped: set[int], read: PrivateRead, *, is_outer: bool
 ) -> list[Edit] | None:
     """Return the edits that write the question's own column in place of each joined column that equals it.
 
@@ -302,7 +306,7 @@ def _replace_joined_columns(
             if called in shown - merged and within:
                 return None
             continue
-        own = next((one for one, other in joined.pairs if other == called), None)
+        own = next((one for one, other in joined.column_pairs if other == called), None)
         if own is None or is_outer or not within:
             return None
         start = read.tokens[find_token(read.tokens, find_offset(column.args["table"]))].start
@@ -347,13 +351,13 @@ def _find_shown(item: exp.Expr, query: exp.Select, shown: list[str]) -> str | No
     return None
 
 
-def _write_list(joined: _Joined, others: list[exp.Expr], read: PrivateRead, *, is_absent: bool) -> str:
-    left = ", ".join(_write_column(column) for column, _ in joined.pairs)
+def _write_list(joined: _JoinedSource, others: list[exp.Expr], read: PrivateRead, *, is_absent: bool) -> str:
+    left = ", ".join(_write_column(column) for column, _ in joined.column_pairs)
     alias = quote_identifier(joined.alias)
-    right = ", ".join(f"{alias}.{quote_identifier(column)}" for _, column in joined.pairs)
-    source = read.text[read.tokens[joined.first].start : read.tokens[joined.past - 1].end]
+    right = ", ".join(f"{alias}.{quote_identifier(column)}" for _, column in joined.column_pairs)
+    source = read.text[read.tokens[joined.first].start : read.tokens[joined.stop - 1].end]
     where = f" WHERE {' AND '.join(f'({write_node(one)})' for one in others)}" if others else ""
-    left = f"({left})" if len(joined.pairs) > 1 else left
+    left = f"({left})" if len(joined.column_pairs) > 1 else left
     return f"{left} {'NOT ' if is_absent else ''}IN (SELECT {right} FROM {source}{where})"
 
 

@@ -32,7 +32,10 @@ _Tables: TypeAlias = Mapping[str, tuple[exp.Table, Table]]
 
 
 def split_joined_lists(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that make lists of one table each of a list over a join. Return none without such a list."""
+    """Return the changes that split a list over a join into lists of one table each.
+
+    Return none without such a list.
+    """
     if read.table.is_row_unit:
         return ()
     try:
@@ -134,7 +137,7 @@ def _write_lists(inner: exp.Select, shown: list[int], tables: _Tables) -> list[s
         return None
     joined += [(one, other, place) for one, other in keys for place in places]
     if not all(
-        _list_reached(first, [pair[:2] for pair in joined if pair[2] == place]) == set(tables) for place in places
+        _list_joined_tables(first, [pair[:2] for pair in joined if pair[2] == place]) == set(tables) for place in places
     ):
         return None
     return [_write_list(shown, alias, *tables[alias], rows[alias]) for alias in tables if alias not in left_out]
@@ -153,7 +156,7 @@ def _read_using(inner: exp.Select, first: str, tables: _Tables) -> list[tuple[st
     return joined
 
 
-def _list_reached(first: str, pairs: list[tuple[str, str]]) -> set[str]:
+def _list_joined_tables(first: str, pairs: list[tuple[str, str]]) -> set[str]:
     """Return the tables that equalities join with the first one."""
     reached = {first}
     while grown := {one for pair in pairs if reached & set(pair) for one in pair} - reached:

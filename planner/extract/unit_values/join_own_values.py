@@ -20,7 +20,7 @@ from planner.bind.unit_values.find_sources import find_value_name
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.extract.unit_values.value_names import name_joined, name_values, write_values
+from planner.extract.unit_values.value_names import name_subqueries, name_values, write_values
 from planner.parser.clauses import find_clauses, matches_tree
 from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import quote_identifier, spell_name
@@ -39,12 +39,15 @@ class _Scalar:
     node: exp.Subquery
     source: exp.Table
     value: exp.Expr
-    pairs: tuple[tuple[exp.Column, exp.Column], ...]
-    rows: tuple[exp.Expr, ...]
+    column_pairs: tuple[tuple[exp.Column, exp.Column], ...]
+    row_conditions: tuple[exp.Expr, ...]
 
 
 def join_own_values(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that join the values of units that scalar subqueries compute. Return none without one."""
+    """Return the changes that join subqueries with values of units in the place of scalar subqueries.
+
+    Return none without such subqueries.
+    """
     select = read.select
     if select.args["from_"].this is not read.node or read.table.is_row_unit or not _is_read_in_from(select):
         return ()
@@ -114,13 +117,15 @@ def _read_scalar(node: exp.Subquery, read: PrivateRead) -> _Scalar | None:
         pair = _read_pair(part, own, table)
         if pair is not None:
             pairs.append(pair)
-        elif contains_type(part, exp.Query) or not all(_is_own(one, own, table) for one in part.find_all(exp.Column)):
+        elif contains_type(part, exp.Query) or not all(
+            _is_own_column(one, own, table) for one in part.find_all(exp.Column)
+        ):
             return None
         else:
             rows.append(part)
     if sorted(read_name(one.this) for one, _ in pairs) != sorted(table.unit):
         return None
-    read_there = all(_is_own(one, own, table) for one in value.find_all(exp.Column))
+    read_there = all(_is_own_column(one, own, table) for one in value.find_all(exp.Column))
     return _Scalar(node, source, value, tuple(pairs), tuple(rows)) if read_there else None
 
 
@@ -128,7 +133,7 @@ def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
     return any(value for key, value in node.args.items() if key not in known)
 
 
-def _is_own(column: exp.Column, alias: str, table: Table) -> bool:
+def _is_own_column(column: exp.Column, alias: str, table: Table) -> bool:
     """Return True if a name in the subquery means a column of its own table."""
     if column.args.get("table") is not None:
         return read_name(column.args["table"]) == alias and column.args.get("db") is None
@@ -139,27 +144,29 @@ def _read_pair(part: exp.Expr, alias: str, table: Table) -> tuple[exp.Column, ex
     """Return the subquery's column and the question's that a condition equates."""
     sides = [strip_parentheses(part.this), strip_parentheses(part.expression)] if isinstance(part, exp.EQ) else []
     columns = [side for side in sides if isinstance(side, exp.Column)]
-    inside = [one for one in columns if _is_own(one, alias, table)]
+    inside = [one for one in columns if _is_own_column(one, alias, table)]
     outside = [one for one in columns if one not in inside]
     return (inside[0], outside[0]) if len(inside) == len(outside) == 1 else None
 
 
 def _join(found: list[_Scalar], places: tuple[tuple[int, int], ...], end: int, read: PrivateRead) -> Iterator[Edit]:
     tokens = read.tokens
-    aliases = name_joined([read_name(one.source.this) for one in found], read)
+    aliases = name_subqueries([read_name(one.source.this) for one in found], read)
     joined = []
     for one, alias, (first, past) in zip(found, aliases, places, strict=True):
         asked, values = write_values(one.value, alias, read, counts_nothing=True)
         label = find_value_name(one.node.this.expressions[0]) if one.node.parent is read.select else ""
         shown_as = f" AS {spell_name(label)}" if label else ""  # what PostgreSQL calls it
         yield Edit.from_text(tokens[first].start, tokens[past - 1].end, f"({asked}){shown_as}")
-        units = [write_node(own) for own, _ in one.pairs]
-        called = name_values([f"{read_name(own.this)} of {alias}" for own, _ in one.pairs], read)
+        units = [write_node(own) for own, _ in one.column_pairs]
+        called = name_values([f"{read_name(own.this)} of {alias}" for own, _ in one.column_pairs], read)
         shown = [f"{own} AS {quote_identifier(unit)}" for own, unit in zip(units, called, strict=True)]
-        rows = f" WHERE {' AND '.join(f'({write_node(row)})' for row in one.rows)}" if one.rows else ""
+        rows = (
+            f" WHERE {' AND '.join(f'({write_node(row)})' for row in one.row_conditions)}" if one.row_conditions else ""
+        )
         listed, source = ", ".join((*shown, *values)), write_node(one.source)
         query = f"SELECT {listed} FROM {source}{rows} GROUP BY {', '.join(units)}"
-        equated = zip(called, (write_node(outer) for _, outer in one.pairs), strict=True)
+        equated = zip(called, (write_node(outer) for _, outer in one.column_pairs), strict=True)
         met = " AND ".join(f"{spell_name(alias)}.{quote_identifier(unit)} = {outer}" for unit, outer in equated)
         joined.append(f" LEFT JOIN ({query}) AS {spell_name(alias)} ON {met}")
     room = EditBudget(read.text)

@@ -50,9 +50,9 @@ class _Read:
 
 
 def move_out_of_values(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that leave plain values in the subqueries of units that a question reads.
+    """Return the changes that leave only plain values in the subqueries of units that a question reads.
 
-    Return none if they are plain.
+    Return none if all values are plain.
     """
     try:
         for one in _list_reads(read):
@@ -125,7 +125,7 @@ def _move_out(read: _Read, where: PrivateRead) -> tuple[Edit, ...]:
         edits = [Edit.from_text(tokens[first].start, tokens[past - 1].end, ", ".join(inside), tokens[first].start)]
         for column in list_columns(read.outer):
             if read_name(column.this) == called and read_name(column.args.get("table")) in ("", read.alias):
-                edits += _put(column, spelled, called, read.outer, where)
+                edits += _replace_name(column, spelled, called, read.outer, where)
         return tuple(edits)
     return ()
 
@@ -165,7 +165,9 @@ def _list_parts(node: exp.Expr) -> Iterator[exp.Expr]:
             yield from _list_parts(child)
 
 
-def _put(column: exp.Column, spelled: str, called: str, outer: exp.Select, where: PrivateRead) -> Iterator[Edit]:
+def _replace_name(
+    column: exp.Column, spelled: str, called: str, outer: exp.Select, where: PrivateRead
+) -> Iterator[Edit]:
     """Yield the edits that put the expression in the place of the name.
 
     It is shown under it where it is an item by itself.

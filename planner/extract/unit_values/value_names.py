@@ -17,9 +17,9 @@ _LONGEST = 40  # characters: PostgreSQL keeps 63 bytes of a name, and a number m
 
 
 def name_values(texts: Sequence[str], read: PrivateRead) -> list[str]:
-    """Return an unused name for each value: its text before OVER."""
+    """Return an unused name for each value, made from its text before OVER."""
     columns = (column.name for table in read.catalog.tables for column in table.columns)
-    taken, names = {*columns, *_list_named(read)}, []
+    taken, names = {*columns, *_list_used_names(read)}, []
     for text in texts:
         shown = " ".join(text.split(" OVER ")[0].split()).encode("ascii", "replace").decode()
         names.append(find_free_name(shown[:_LONGEST].strip(), taken))
@@ -27,9 +27,9 @@ def name_values(texts: Sequence[str], read: PrivateRead) -> list[str]:
     return names
 
 
-def name_joined(tables: Sequence[str], read: PrivateRead) -> list[str]:
-    """Return an alias for each subquery of a unit's own rows, by the table that it reads."""
-    taken, names = {*(table.name for table in read.catalog.tables), *_list_named(read)}, []
+def name_subqueries(tables: Sequence[str], read: PrivateRead) -> list[str]:
+    """Return an alias for each subquery of a unit's own rows, made from the name of the table that it reads."""
+    taken, names = {*(table.name for table in read.catalog.tables), *_list_used_names(read)}, []
     for table in tables:
         names.append(find_free_name(f"own_{table.encode('ascii', 'replace').decode()[:_LONGEST]}", taken))
         taken.add(names[-1])
@@ -39,7 +39,7 @@ def name_joined(tables: Sequence[str], read: PrivateRead) -> list[str]:
 def write_values(
     node: exp.Expr, alias: str, read: PrivateRead, *, counts_nothing: bool = False
 ) -> tuple[str, list[str]]:
-    """Return an expression of aggregates as one of a subquery's values, and these with their names.
+    """Return an expression of aggregates over the values of a subquery, and these values with their names.
 
     Parameters:
         counts_nothing: a count is 0 where the subquery has no row.
@@ -48,7 +48,7 @@ def write_values(
     texts = list(dict.fromkeys(map(write_node, found)))
     names = dict(zip(texts, name_values(texts, read), strict=True))
 
-    def put(inner: exp.Expr) -> exp.Expr:
+    def replace_aggregate(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):
             return inner
         called = exp.to_identifier(names[write_node(inner)], quoted=True)
@@ -58,7 +58,7 @@ def write_values(
             return column
         return exp.Coalesce(this=column, expressions=[exp.Literal.number(0)])
 
-    asked = write_node(node.copy().transform(put, copy=False))
+    asked = write_node(node.copy().transform(replace_aggregate, copy=False))
     return asked, [f"{text} AS {quote_identifier(called)}" for text, called in names.items()]
 
 
@@ -71,12 +71,12 @@ def _is_inside(node: exp.Expr, root: exp.Expr) -> bool:
     return False
 
 
-def _list_named(read: PrivateRead) -> Iterable[str]:
+def _list_used_names(read: PrivateRead) -> Iterable[str]:
     return (token.value for token in read.tokens if token.is_name)
 
 
 def find_free_name(wanted: str, taken: set[str]) -> str:
-    """Return a name that is not taken: the wanted one, or with the first free number from 2 on."""
+    """Return an unused name: the wanted one, or the wanted one with the first free number from 2 on."""
     if wanted not in taken:
         return wanted
     return next(made for n in range(2, len(taken) + 3) if (made := f"{wanted} {n}") not in taken)

@@ -29,7 +29,7 @@ def describe_atom(
     step = size / (comparison.per_row or comparison.display_factor) / made.rows
     below = max((cut.tolerance for cut in list_literals(formula) if cut.above), default=0)
     beyond = max((cut.tolerance for cut in list_literals(formula) if not cut.above), default=0)
-    threshold = comparison.origin + comparison.at / size * step
+    threshold = comparison.origin + comparison.right_value / size * step
     return Atom(
         label=make_label(number),
         text=comparison.text,
@@ -37,6 +37,6 @@ def describe_atom(
         lower=convert_to_decimal(threshold - below * step),
         upper=convert_to_decimal(threshold + beyond * step),
         literals=tuple((cut.cut, cut.above) for cut in list_literals(formula)),
-        counted=_COUNTED[comparison.slack],
-        guard=comparison.base or collected.find_guard_text(comparison),
+        counted_unit=_COUNTED[comparison.slack],
+        guard=comparison.base_text or collected.find_guard_text(comparison),
     )

@@ -20,7 +20,7 @@ ComparedLiterals: TypeAlias = tuple[Comparison, int, Fraction, Formula]
 
 @dataclass(slots=True)
 class FormulaCollector:
-    """The functionals and comparisons found so far, in order."""
+    """The builder of a question's atoms: the functionals and comparisons read so far, in order."""
 
     table: Table
     where: Condition
@@ -28,20 +28,20 @@ class FormulaCollector:
     tolerances: Tolerances
     sizes: Mapping[object, GroupSize] = field(default_factory=dict)
     functionals: list[Functional] = field(default_factory=list)
-    places: dict[tuple[object, ...], int] = field(default_factory=dict)
+    indices_by_meaning: dict[tuple[object, ...], int] = field(default_factory=dict)
     comparisons: dict[str, ComparedLiterals] = field(default_factory=dict)
     settled: dict[str, tuple[Comparison, Formula]] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
 
     def add_functional(self, made: Functional, *, meaning: tuple[object, ...]) -> int:
-        """Return the index of the functional with this meaning. Add the functional if the meaning is new."""
-        place = self.places.setdefault(meaning, len(self.functionals))
+        """Return the index of the functional with this meaning. Add it to the functionals if the meaning is new."""
+        place = self.indices_by_meaning.setdefault(meaning, len(self.functionals))
         if place == len(self.functionals):
             self.functionals.append(made)
         return place
 
     def warn(self, text: str) -> None:
-        """Add a warning once."""
+        """Add a warning, unless it was added before."""
         self.warnings[text] = None
 
     def save_state(self) -> tuple[dict[str, ComparedLiterals], dict[str, tuple[Comparison, Formula]], dict[str, None]]:

@@ -10,25 +10,25 @@ from planner.catalog.tolerance import BOUNDS_SUFFIX, Amount, StepSize, count_all
 from planner.errors import KeyholeError
 from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.guard_remedy import WORTH, find_next_round
-from planner.functionals.row_range import find_bound, find_reach
+from planner.functionals.row_range import find_bound, find_row_effect
 from planner.question.question import Functional, Measure
 from planner.values.decimals import convert_to_decimal
 
 
 def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: FormulaCollector) -> int:
-    """Return the tolerance in integer steps. Raise KH304."""
+    """Return the tolerance in integer steps. Raise KH304 if none is set."""
     if comparison.fixed_tolerance is not None:
         return floor(comparison.fixed_tolerance / size)
     found = collected.tolerances
     if comparison.slack is Slack.RECORD:
-        amount = replace(found, default=None).find_amount(comparison.names)
+        amount = replace(found, default_tolerance=None).find_amount(comparison.names)
         parts = amount is None or amount.is_percent or amount.refers_to_bounds
         return 0 if amount is None or parts else floor(Fraction(amount.number) / size)
     amount = found.find_amount(comparison.names)
     if amount is None:
         raise KeyholeError(
             "KH304",
-            f"keyhole.tolerance says nothing about {comparison.left}",
+            f"keyhole.tolerance says nothing about {comparison.left_text}",
             hint=f"SET keyhole.tolerance = '10%, {collected.accuracy.tolerance}';",
             position=comparison.position,
         )
@@ -67,16 +67,18 @@ def _suggest_tolerance(
     A difference gets a tenth of its declared bounds, in groups so large that this is worth a few units' rows. An
     aggregate that is never below 0 gets nearly none, since groups without rows have 0.
     """
-    setting, named = collected.accuracy.tolerance, comparison.left
+    setting, named = collected.accuracy.tolerance, comparison.left_text
 
     def write_setting(amount: Decimal | str) -> str:
         return f"SET keyhole.tolerance = '{quote_literal(set_amount(setting, named, amount))}';"
 
-    down, up = (max((find_reach(part)[side] for part in comparison.every_part), default=Fraction(0)) for side in (0, 1))
+    down, up = (
+        max((find_row_effect(part)[side] for part in comparison.every_part), default=Fraction(0)) for side in (0, 1)
+    )
     if not (down and up and bounds):
         return (
-            f"Set an absolute tolerance for it: {write_setting(Decimal('0.5'))}  Of what is never below 0 a "
-            "wider one would let groups without rows pass; a larger threshold costs less."
+            f"Set an absolute tolerance for it: {write_setting(Decimal('0.5'))}  For what is never below 0, a wider "
+            "tolerance would let groups without rows pass; a larger threshold costs less."
         )
     rows = 1 if comparison.per_row is None else made.rows
     wanted = WORTH * made.sensitivity * size / (comparison.per_row or 1)
@@ -84,4 +86,4 @@ def _suggest_tolerance(
     first = ""
     if larger > collected.accuracy.min_rows:
         first = f"SET keyhole.min_rows = {find_next_round(larger)}; "
-    return f"Say how large its sides are by a part of their bounds: {first}{write_setting(f'10{BOUNDS_SUFFIX}')}"
+    return f"Set the tolerance as a part of the bounds of its sides: {first}{write_setting(f'10{BOUNDS_SUFFIX}')}"

@@ -102,8 +102,8 @@ def _list_conjuncts(formula: Having) -> Iterator[Comparison]:
 def _make_guard(mean: Comparison, cells: KeyCells, least: int, bands: MeanBands) -> Comparison:
     """Return the count that demands rows of other groups."""
     assert mean.divisor_rows is not None
-    divided, _, divisor = mean.left.rpartition(" / ")
-    text = divisor if divided else mean.left.replace("avg(", "count(", 1)
+    divided, _, divisor = mean.left_text.rpartition(" / ")
+    text = divisor if divided else mean.left_text.replace("avg(", "count(", 1)
     tolerance = least * find_slack_share(bands.tolerances)
     made = require_count(text, least, measure=Measure.TOTAL, parts=(), tolerance=tolerance, position=mean.position)
     return replace(made, cell_sums=(CellSum(text, Measure.ROWS, (mean.divisor_rows,), cells, Fraction(1)),))
@@ -117,7 +117,7 @@ def _find_relaxed(guard: Comparison, bands: MeanBands) -> int:
         slack = (
             amount.compute_size(threshold=guard.threshold, bounds=Fraction(0)) if amount is not None else Fraction(0)
         )
-    return max(1, floor(guard.at) + (guard.operator == ">") - ceil(slack))
+    return max(1, floor(guard.right_value) + (guard.operator == ">") - ceil(slack))
 
 
 def _find_allowed(leaf: Comparison, bands: MeanBands) -> Fraction:
@@ -148,8 +148,8 @@ def read_group_means(leaf: Comparison, bands: MeanBands) -> tuple[Functional, Fr
         times=other.factor * second.worth / first.worth,
         constant=(other.constant + other.factor * second.middle - first.middle) / first.worth,
         step=unit / first.worth,
-        reach=first.reach,
-        other_reach=second.reach,
+        largest_distance=first.largest_distance,
+        other_reach=second.largest_distance,
         rows=other.rows[0],
         other_rows=other.rows[1],
     )
@@ -196,7 +196,7 @@ class _Centred:
     counted: Functional
     worth: Fraction
     middle: Fraction
-    reach: int
+    largest_distance: int
 
 
 def _centre(mean: Comparison, bands: MeanBands) -> _Centred:
@@ -205,9 +205,9 @@ def _centre(mean: Comparison, bands: MeanBands) -> _Centred:
     side = bands.make_side(mean, Fraction(1), Fraction(0), {})
     middle = floor((side.least + side.most) / side.fine) * side.fine / 2
     off = () if not middle else (replace(mean.divisor_rows, coefficient=-middle * mean.per_row),)
-    centred = replace(mean, parts=(*mean.parts, *off), at=Fraction(0), threshold=middle, origin=middle)
+    centred = replace(mean, parts=(*mean.parts, *off), right_value=Fraction(0), threshold=middle, origin=middle)
     total, step = make_functional(centred, table=bands.table, min_rows=1, where=bands.where)
-    rows = CellSum(mean.left, Measure.ROWS, (mean.divisor_rows,), OWN_GROUP_ALONE, Fraction(1))
+    rows = CellSum(mean.left_text, Measure.ROWS, (mean.divisor_rows,), OWN_GROUP_ALONE, Fraction(1))
     counted, _ = sum_cells(rows, mean, table=bands.table, where=bands.where)
     ranges = {name: find_grid(bands.table.get_column(name), bands.table, position=None)[1:] for name in total.summed}
     low, high = find_row_range(total.terms, ranges=ranges, table=bands.table, among=bands.where)

@@ -82,7 +82,7 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
         collected.warnings[f"{text}: {comparison.left} comes in {step} and never equals the threshold"] = None
     else:
         collected.comparisons.setdefault(text, (comparison, index, size, formula))
-    shown = comparison.part_of or text
+    shown = comparison.whole_text or text
     # the tolerance grows with the rows that it is meant for
     wanted = Fraction(WORTH * made.sensitivity * made.rows, tolerance) if comparison.per_row and tolerance else None
     remedied = _find_remedy(comparison, collected, mean_rows=wanted or Fraction(0))
@@ -138,7 +138,7 @@ def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: F
         return None  # the centres of a variance are settled where they are chosen, and hold up to their tolerance only
     settled = settle(comparison, made, typed, ranges=ranges, table=table, where=where)
     if settled is not None:
-        collected.settled[comparison.part_of or comparison.text] = (comparison, settled)
+        collected.settled[comparison.whole_text or comparison.text] = (comparison, settled)
         collected.warn(warn_of_settled_comparison(comparison, settled))
     return settled
 

@@ -70,7 +70,7 @@ def _mark(column: Column, values: Sequence[Value], told: Sequence[Condition], ta
     roots = find_roots(column, table)
     match column.derivation:
         case _ if column.name in roots:
-            return _hold_at(values, told, root=column.name, table=table)
+            return _find_possible_values(values, told, root=column.name, table=table)
         case MergedKeys() as merged:
             return _mark_members(values, _list_left_groups(merged, told, table))
         case ValueGroups(tests=tests) as parts if tests:
@@ -79,7 +79,7 @@ def _mark(column: Column, values: Sequence[Value], told: Sequence[Condition], ta
             return _mark_parts(parts, values, told, table)
         case Lookup(column=base, pairs=pairs):
             held = (
-                _hold_at(pairs.known, told, root=base, table=table)
+                _find_possible_values(pairs.known, told, root=base, table=table)
                 if base in roots
                 else _mark(table.get_column(base), pairs.known, told, table)
             )
@@ -87,14 +87,16 @@ def _mark(column: Column, values: Sequence[Value], told: Sequence[Condition], ta
         case Derivation() as derived:
             return _mark_times(column, derived, values, told, table)
         case _:
-            return _hold_at(values, told, root=column.name, table=table)
+            return _find_possible_values(values, told, root=column.name, table=table)
 
 
 def _mark_members(values: Sequence[Value], left: Container[Value | None] | None) -> Places | None:
     return None if left is None else np.fromiter(map(left.__contains__, values), np.bool_, len(values))
 
 
-def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root: str, table: Table) -> Places:
+def _find_possible_values(
+    values: Sequence[Value | None], told: Sequence[Condition], *, root: str, table: Table
+) -> Places:
     """Return, by value of a column, True if the conditions may hold for a row with the value."""
     known: dict[str, Sequence[Value | None] | None] = {root: values}
 
@@ -136,7 +138,7 @@ def _list_tested_groups(parts: ValueGroups, told: Sequence[Condition], table: Ta
         for test, group in zip(tests, parts.groups, strict=True)
         if denied.isdisjoint(test.list_conjuncts()) and not rows.are_disjoint_from(test)
     }
-    if _hold_at([None], told, root=parts.column, table=table).all():
+    if _find_possible_values([None], told, root=parts.column, table=table).all():
         left.add(parts.null_group)
     return left
 
@@ -204,7 +206,7 @@ def _mark_times(
     again = [
         one for one in told if line.reads_cyclic_part(one, table)
     ]  # which a period may decide, however many there are
-    told_by_value = _hold_at(values, again, root=column.name, table=table) if again else None
+    told_by_value = _find_possible_values(values, again, root=column.name, table=table) if again else None
     scale, among = find_rising_column(column, line), cast("Sequence[Any]", values)
     ends = (
         (None, None)

@@ -45,21 +45,21 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class RootLine:
-    """A line on which each value of a column has a point, in their order, as a number that can be compared.
+    """A line on which the values of a column are points, as numbers in the order of the values.
 
-    A time's line also has years at both ends for which no derived values exist.
+    The line of a time also has years at both ends for which no derived values exist.
     """
 
     column: Column
 
     @property
     def is_time(self) -> bool:
-        """True for a date or a timestamp."""
+        """True if the column is a date or a timestamp."""
         return self.column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP)
 
     @property
     def calendar(self) -> tuple[Key, Key]:
-        """The first point of the calendar, and the first point after it."""
+        """The first point of the calendar on the line, and the first point after the calendar."""
         return self.find_point(date.min), self.find_point_after(
             datetime.max if self.column.sql_type is SqlType.TIMESTAMP else date.max
         )
@@ -89,7 +89,7 @@ class RootLine:
                 return floor(units) + 1 if after else ceil(units)
 
     def find_moment(self, place: Key) -> datetime:
-        """Return the time at a point, or just before it."""
+        """Return the time at a point. If none is there, return the last time before it."""
         if self.column.sql_type is SqlType.DATE:
             return datetime.fromordinal(place)
         found: datetime = _EPOCH + place // 2 * _MICROSECOND
@@ -114,9 +114,11 @@ class RootLine:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The stretches of a column's line in which conditions may hold, each from a point to before another.
+    """Stretches of a column's line in which conditions may hold.
 
-    A None is an open end. `includes_null`: the conditions may hold for NULL.
+    Each includes its first point and ends before its last one.
+
+    An end of None is open. `includes_null`: the conditions may hold for NULL.
     """
 
     line: RootLine
@@ -124,7 +126,7 @@ class Spans:
     includes_null: bool
 
     def clip(self, among: Span) -> "Spans":
-        """Return the part of the spans from one point to before another."""
+        """Return the part of the spans within the stretch `among`."""
         first, past = among
         spans = (
             (low if first is None or (low is not None and low > first) else first,
@@ -135,7 +137,7 @@ class Spans:
         return Spans(self.line, tuple(kept), self.includes_null)
 
     def lie_within(self, others: Iterable[tuple[Key, Key]]) -> bool:
-        """Return True if `others` cover the spans. Each of them is from a point to before another."""
+        """Return True if the stretches `others` cover the spans."""
         pieces = sorted(others)
         firsts = [first for first, _ in pieces]
         for low, high in self.spans:
@@ -157,9 +159,9 @@ class Spans:
                 yield self.line.find_moment(at), self.line.find_moment(end - 1)
 
     def list_moments(self, unit: str) -> Iterator[tuple[Key, datetime, Key]]:
-        """Yield each day, hour or minute of which a part lies in a span: `unit` says which.
+        """Yield each day, hour or minute (`unit` says which) that overlaps a span.
 
-        Each item is the first point of that part on the line, the time there, and the point after the part.
+        Each item has the first point of the unit on the line, the time there, and the point after the unit.
         """
         step = _UNITS[unit]
         first, past = self.line.calendar
@@ -187,7 +189,7 @@ class RisingColumn:
     """A column whose value never decreases as the value of its root column increases."""
 
     line: RootLine
-    derived: Derivation | None
+    derivation: Derivation | None
 
     def find_point(self, value: Value) -> Key:
         """Return the first point of the root's line at which the column has the value or a greater one."""
@@ -198,11 +200,11 @@ class RisingColumn:
         return self._find_ends(value)[1]
 
     def _find_ends(self, value: Any) -> tuple[Key, Key]:
-        if self.derived is None:
+        if self.derivation is None:
             return self.line.find_point(value), self.line.find_point_after(value)
-        if self.derived.function == "extract":
+        if self.derivation.function == "extract":
             return self._find_year_start(value), self._find_year_start(value + 1)
-        unit = "day" if self.derived.function == "date" else self.derived.part
+        unit = "day" if self.derivation.function == "date" else self.derivation.part
         start = truncate_to_unit(value, unit)
         past = self._find_next(start, unit)
         return (self.line.find_point(start) if start == move_to_midnight(value) else past), past
@@ -214,23 +216,23 @@ class RisingColumn:
             return self.line.calendar[1]
 
     def _find_year_start(self, number: int) -> Key:
-        assert self.derived is not None
+        assert self.derivation is not None
         if not 1 <= number <= 9999:
             return self.line.calendar[number > 9999]
-        first = date.fromisocalendar(number, 1, 1) if self.derived.part == "isoyear" else date(number, 1, 1)
+        first = date.fromisocalendar(number, 1, 1) if self.derivation.part == "isoyear" else date(number, 1, 1)
         return self.line.find_point(first)
 
     def is_comparable(self, value: Value) -> bool:
         """Return True if a constant can be compared with the column's values on the line."""
-        if self.derived is None:
+        if self.derivation is None:
             return self.line.is_comparable(value)
-        if self.derived.function == "extract":
+        if self.derivation.function == "extract":
             return type(value) is int
         return isinstance(value, date)
 
 
 def find_rising_column(column: Column, line: RootLine) -> RisingColumn | None:
-    """Return the column as one that rises with its root, or None if it does not rise."""
+    """Return the column as a `RisingColumn`, or None if its value may decrease while its root increases."""
     if column.name == line.column.name:
         return RisingColumn(line, None)
     derived = column.derivation
@@ -244,7 +246,7 @@ def find_rising_column(column: Column, line: RootLine) -> RisingColumn | None:
 def find_spans(
     line: RootLine, conditions: Sequence[Condition], table: Table, *, among: Span = (None, None)
 ) -> Spans | None:
-    """Return the spans in which the conditions may hold, or None if there are too many tests.
+    """Return the spans in which the conditions may hold. Return None if there are too many tests.
 
     Parameters:
         among: the stretch of the line that matters. Spans outside of it may be left out.
@@ -299,7 +301,7 @@ class _Cells:
         column = self.table.get_column(leaf.column)
         scale, lookup = find_rising_column(column, self.line), column.derivation
         if scale is not None:
-            return self._compare(leaf, scale, self._mark_present(derived=scale.derived is not None))
+            return self._compare(leaf, scale, self._mark_present(derived=scale.derivation is not None))
         if _find_cyclic_part(column, self.line):
             present = self._mark_present(derived=True)
             return PossibleTruths(~present if isinstance(leaf, IsNull) else present, present)

@@ -27,7 +27,10 @@ _NOBODY = "keyhole_z0"  # TRUE for a key that leads to no unit
 
 
 def can_separate_heavy(table: Table) -> bool:
-    """Return True if rows of heavy units can be told by the key that leads to the unit, so other units need no join."""
+    """Return True if the key that leads to the unit decides which rows belong to heavy units.
+
+    The other rows then need no join.
+    """
     if table.path is None or table.members or table.lists or table.own or table.row_cap is not None:
         return False
     ways = zip(table.path.from_columns, table.path.to_columns, strict=True)
@@ -43,10 +46,10 @@ def reads_own_values(table: Table, names: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HeavyRows:
-    """The rows of a table for which `can_separate_heavy`, a list of its heavy units, and the steps that the list reads.
+    """The rows of a table for which `can_separate_heavy`, the list of its heavy units, and the steps of that list.
 
-    `front_conditions` are the tests on rows before they are joined with the list. With tests there is one more row,
-    which is NULL in all columns except the key.
+    `front_conditions` are tests on rows before they are joined with the list. If there are tests, the relation has one
+    more row, which is NULL in all columns except the key.
     """
 
     table: Table
@@ -55,8 +58,8 @@ class HeavyRows:
     dialect: Dialect
     front_conditions: FrontConditions = NOTHING
 
-    def reach_heavy_units(self) -> Table:
-        """Return the table with the columns of heavy units besides its own columns.
+    def join_heavy_units(self) -> Table:
+        """Return the table with the columns of heavy units as further columns.
 
         In rows of units that are not heavy these columns are NULL.
         """

@@ -30,7 +30,7 @@ def make_step(build: str, *, asked: bool = False) -> NamedStep:
 
 
 def merge_steps(*several: Iterable[NamedStep]) -> tuple[NamedStep, ...]:
-    """Return the steps of several relations, each once and behind the steps that it reads."""
+    """Return the steps of several relations, each once, and each after the steps that it reads."""
     return tuple({step.name: step for steps in several for step in steps}.values())
 
 
@@ -47,7 +47,7 @@ def define_steps(steps: Sequence[NamedStep], sql: str, *, dialect: Dialect) -> s
 
 
 def keep_steps(rewritten: Rewritten, steps: Sequence[NamedStep], *, table: str, dialect: Dialect) -> Rewritten:
-    """Return the statement with its steps in the form in which a source may keep them.
+    """Return the statement with its steps in a form in which a source can keep their rows.
 
     Parameters:
         rewritten: its statement without definitions, with the relations that it reads.
@@ -56,7 +56,7 @@ def keep_steps(rewritten: Rewritten, steps: Sequence[NamedStep], *, table: str, 
     kept = tuple(
         replace(
             one,
-            rows=None
+            kept_rows=None
             if step.is_question_specific
             else _keep_rows(rewritten, steps, step, table=table, dialect=dialect),
         )
@@ -69,16 +69,16 @@ def keep_steps(rewritten: Rewritten, steps: Sequence[NamedStep], *, table: str, 
 
 
 def refer_to_steps(steps: Sequence[NamedStep], sql: str, *, dialect: Dialect) -> tuple[KeptStep, ...]:
-    """Return the steps that a statement reads, each with the names of the steps that it reads itself.
+    """Return the steps that a statement reads, each with the names of the steps that this step reads.
 
-    Their `rows` are None: the statement can read kept rows of them, and does not say how to keep these.
+    Their `rows` are None: the statement can read kept rows of these steps, but does not say how to keep them.
     """
     return tuple(
         KeptStep(
             name=step.name,
-            defined=_define(step, dialect),
-            reads=frozenset(one.name for one in list_read_steps(steps, step.build)),
-            rows=None,
+            definition=_define(step, dialect),
+            read_steps=frozenset(one.name for one in list_read_steps(steps, step.build)),
+            kept_rows=None,
         )
         for step in list_read_steps(steps, sql)
     )
@@ -93,10 +93,10 @@ def _keep_rows(
         table=table,
         name=step.name,
         build=build,
-        indexed=None,
+        indexed_column=None,
         sql="",
         relations=rewritten.relations,
-        pinned=tuple(one for one in rewritten.pinned if one.name in build),
+        pinned_relations=tuple(one for one in rewritten.pinned_relations if one.name in build),
         steps=refer_to_steps(steps, step.build, dialect=dialect),
         body=continue_definitions(step.build),
     )
@@ -112,10 +112,11 @@ def continue_definitions(sql: str) -> str:
 
 
 def list_read_steps(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
-    """Return the steps that a statement reads, and those that these read, in their order.
+    """Return the steps that a statement reads, directly or through other steps, in their order.
 
-    A text constant that contains a step's name counts as a read of that step, so it may be defined needlessly: engines
-    write text constants too differently to recognise them. A name of no step is such a constant.
+    A text constant that contains a step's name counts as a read of that step. So the step may be defined needlessly:
+    engines write text constants too differently to recognise them. If the name belongs to no step, it is such a
+    constant.
     """
     named = set(_NAMED.findall(sql))
     found: list[NamedStep] = []

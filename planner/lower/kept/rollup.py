@@ -121,7 +121,7 @@ def _make_rows_rollup(table: Table, keys: tuple[Column, ...], within: tuple[Colu
         table=table.name,
         name=named,
         build=build,
-        indexed=COUNT,
+        indexed_column=COUNT,
         sql="",
         steps=refer_to_steps(table.steps, counted, dialect=dialect),
         body=continue_definitions(counted),

@@ -37,10 +37,10 @@ Place: TypeAlias = tuple[str, int]
 class PublicConditions:
     """The conditions of a question, split into tests on public rows and tests on private rows.
 
-    A place stands for columns that are looked up together in one public table. `carried` has, by place, the conditions
-    that read only that place, each with the column that holds its truth. `required` has the conditions that a public
-    row must satisfy, or else no private row that finds it counts. `where` and `functionals` are those of the question,
-    with the tests that remain for private rows.
+    A place is a group of columns that are looked up together in one public table. `carried` has, by place, the
+    conditions that read only that place, each with the column that holds its truth. `required` has, by place, the
+    condition that a public row must satisfy if the private rows that find it are to count. `where` and `functionals`
+    are those of the question, with the tests that remain for private rows.
     """
 
     where: Condition
@@ -50,7 +50,7 @@ class PublicConditions:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns that rows have besides those of the table."""
+        """The columns that rows have in addition to the table's columns."""
         names = (name for found in self.carried.values() for name in found.values())
         return tuple(Column(name, SqlType.BOOLEAN, "boolean") for name in names)
 
@@ -67,23 +67,25 @@ def ask_public_rows(
     """Return the conditions of a question, split by the public tables that they read.
 
     Parameters:
-        is_first: True if rows that WHERE drops affect nothing, so that it may be tested as rows are joined.
+        is_first: True if rows that WHERE drops affect nothing, so that WHERE may be tested as rows are joined.
 
     Raises KH214 if a single row could cost more than any may.
     """
     plain, table = PublicConditions(where, functionals), look_up_at_once(table)
     if not any(find_place(table, name) for one in list_conditions(where, functionals) for name in find_columns(one)):
         return plain
-    asked = _split(table, plain, {})
+    asked = _carry_conditions(table, plain, {})
     stored = replace(table, columns=(*table.columns, *asked.columns))
     is_dear = has_expensive(table, list_conditions(where, functionals), keys)
     left_dear = is_dear and has_expensive(stored, list_conditions(asked.where, asked.functionals), keys)
     if (left_dear and table.members) or (is_dear and dialect.row_fence is None):
         return plain  # these are computed before the tables are joined, or not at all
-    return asked if left_dear or not is_first else _split(table, plain, _list_implied_conditions(table, where))
+    return (
+        asked if left_dear or not is_first else _carry_conditions(table, plain, _list_implied_conditions(table, where))
+    )
 
 
-def _split(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condition]) -> PublicConditions:
+def _carry_conditions(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condition]) -> PublicConditions:
     """Return the conditions with the carried ones. Demanded ones are not tested again."""
     splitting = ConditionSplitter(table, partial(find_place, table), "keyhole_found", may_lack=True)
     met = frozenset(part for one in demanded.values() for part in one.list_conjuncts())
@@ -118,7 +120,7 @@ def _imply(table: Table, condition: Condition, place: Place) -> Condition:
 
 
 def look_up_at_once(table: Table) -> Table:
-    """Return the table with classes of looked-up values looked up by the stored column itself, in one join."""
+    """Return the table with classes of looked-up values found directly by the stored column, in a single join."""
 
     def at_once(column: Column) -> Column:
         lookup = column.derivation
@@ -133,7 +135,10 @@ def look_up_at_once(table: Table) -> Table:
 
 
 def find_place(table: Table, name: str) -> Place | None:
-    """Return the place at which a column, or the date whose part it is, is looked up. Return None for other columns."""
+    """Return the place at which a column is looked up, or the date that it is a part of.
+
+    Return None for other columns.
+    """
     column = table.get_column(name)
     while isinstance(column.derivation, Derivation):
         column = table.get_column(column.derivation.column)
@@ -142,7 +147,7 @@ def find_place(table: Table, name: str) -> Place | None:
 
 
 def is_expensive_at(row: RowSql, place: Place, asked: PublicConditions) -> bool:
-    """Return True if the tests on the public rows of a place take so long that an analyst could measure it."""
+    """Return True if tests on the public rows of a place take so long that an analyst could measure it."""
     conditions = [*asked.carried.get(place, {}), asked.required.get(place, ALWAYS)]
     return has_expensive(row.table, conditions, ())
 

@@ -59,9 +59,9 @@ def list_parts(row: RowSql, terms: Sequence[Term]) -> tuple[list[str], int]:
 
 
 def find_terms_range(row: RowSql, terms: Sequence[Term]) -> tuple[int, int]:
-    """Return the least and the most that a row adds by several terms. Zero lies between them.
+    """Return the least and the most that a row adds by several terms, extended to include zero.
 
-    Terms that count in the same rows are one product. So `100 * p - d * p` is at least 0 if `d` is at most 100.
+    Terms that count in the same rows are combined first. So `100 * p - d * p` is at least 0 if `d` is at most 100.
 
     Parameters:
         terms: of power 0 or 1.
@@ -91,7 +91,7 @@ class _TermGroup:
 
     row: RowSql
     needs: _TermNeeds
-    optional: frozenset[str]  # columns of which some terms need a value that is no NaN, and some do not
+    partly_needed: frozenset[str]  # columns of which some terms need a value that is no NaN, and some do not
     polynomial: Polynomial
 
     @property
@@ -135,7 +135,7 @@ class _TermGroup:
         """Yield SQL that is NULL if a needed column is, for each column that the sum does not read or reads as zero."""
         read = {name for names in self.polynomial for name in names}
         for name in sorted(self.needs.not_null):
-            if name in self.optional:
+            if name in self.partly_needed:
                 if name not in read or name in self.row.measures:
                     yield self.row.write_column(name)
             elif name not in read:
@@ -143,12 +143,12 @@ class _TermGroup:
 
     def _make_value(self, name: str) -> RowValue:
         """Return the value of a column. A NaN is zero if some terms do not need the column."""
-        return make_row_value(self.row, self.row.table.get_column(name), nan_is_zero=name in self.optional)
+        return make_row_value(self.row, self.row.table.get_column(name), nan_is_zero=name in self.partly_needed)
 
     def _find_range(self, name: str) -> tuple[int, int]:
         """Return the range of a column's value, with zero for a NaN if some terms do not need the column."""
         value = self._make_value(name)
-        return (min(value.low, 0), max(value.high, 0)) if name in self.optional else (value.low, value.high)
+        return (min(value.low, 0), max(value.high, 0)) if name in self.partly_needed else (value.low, value.high)
 
     def _find_largest(self, name: str) -> int:
         value = self._make_value(name)

@@ -32,9 +32,9 @@ _ENDS = (("min", "least"), ("max", "most"))
 
 
 def keep_listed_units(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_asked: bool = False) -> RowSql:
-    """Return the rows of listed units alone, or the rows as they are if their table has no lists.
+    """Return the rows whose units are on the lists of their table. Without lists, return the rows unchanged.
 
-    Expensive conditions were computed for all rows before, so the lists do not change any row's cost.
+    Expensive conditions are computed for all rows before, so the lists do not change any row's cost.
 
     Parameters:
         row: of a table without members, with its units' columns stored.
@@ -58,7 +58,7 @@ def keep_listed_units(row: RowSql, known: Table, *, asked: Condition = ALWAYS, i
         of_row = dict(zip(of_row, found, strict=True))
     only = [clause[0] for clause in table.lists if len(clause) == 1 and not clause[0].is_negated]
     for i, listed in enumerate(table.unit_lists):
-        way = _find_way(known, listed)
+        way = _choose_list_join(known, listed)
         met = " AND ".join(
             [*_write_meeting_tests(table, listed, i, of_row, way=way), *_write_value_tests(listed, i, of_row)]
         )
@@ -112,7 +112,7 @@ class _ListJoin(Enum):
     KEY_OF_OWNER = auto()
 
 
-def _find_way(known: Table, listed: UnitList) -> _ListJoin:
+def _choose_list_join(known: Table, listed: UnitList) -> _ListJoin:
     """Return the columns by which rows of a table are joined with a list.
 
     A list by the key that leads its rows to their unit need not reach units. All its rows with one key are of one unit,

@@ -12,7 +12,7 @@ from planner.lower.row import RowSql
 
 
 def find_longest_lookup_texts(table: Table) -> dict[str, int]:
-    """Return, by column, the length of the longest text by which the column is looked up."""
+    """Return the length of the longest text by which a column of the table is looked up, by that column."""
     found: dict[str, int] = {}
     for column in table.columns:
         if isinstance(column.derivation, Lookup):
@@ -21,11 +21,12 @@ def find_longest_lookup_texts(table: Table) -> dict[str, int]:
     return found
 
 
-def write_shortened(row: RowSql, column: Column, *, longest: int) -> str:
-    """Return SQL for a stored column as a join carries it: a longer text is cut, with an md5 of the whole for a unit.
+def write_shortened_column(row: RowSql, column: Column, *, longest: int) -> str:
+    """Return SQL for a stored column as a join carries it, with long texts cut.
 
-    Different units stay different, and so do numbers. Texts of up to `longest` characters are found by the same
-    constants and keys as before. Numbers compare with constants as before.
+    A cut text of a unit's column gets an md5 of the whole text. Different units stay different, and so do numbers.
+    Texts of up to `longest` characters are found by the same constants and keys as before. Numbers compare with
+    constants as before.
     """
     identifier, dialect = row.dialect.spelling.quote_identifier(column.name), row.dialect
     if column.sql_type is SqlType.NUMERIC:

@@ -21,7 +21,7 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.kept.named_steps import make_step, merge_steps
 from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql
-from planner.lower.unit_paths.carried_values import write_shortened
+from planner.lower.unit_paths.carried_values import write_shortened_column
 from planner.lower.whole_joins.fences import add_any_row, write_row_fence
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, ask_rows, test_rows
 
@@ -33,16 +33,16 @@ _ORDERED = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.TIMES
 key. Otherwise it expects hardly any matches, and compares all rows with all rows of the next relation."""
 
 
-def reach_units(
+def add_unit_columns(
     table: Table, *, dialect: Dialect, longest: Mapping[str, int] = NO_LENGTHS, front: FrontConditions = NOTHING
 ) -> Table:
-    """Return the table with its units' columns stored beside its own, and columns of tables along its path.
+    """Return the table with its units' columns, and columns of tables along its path, as stored columns.
 
     Return the table itself if it has no path.
 
     Parameters:
         longest: the least length to which texts of other tables are cut, by column.
-        front: tests on rows before they are joined. With tests there is one more row, without a unit.
+        front: tests on rows before they are joined. If there are tests, the relation has one more row, without a unit.
     """
     if table.path is None:
         return table
@@ -81,7 +81,7 @@ def reach_units(
 
 
 def find_keys(table: Table, *, dialect: Dialect) -> tuple[str, tuple[NamedStep, ...]]:
-    """Return SQL for the relation of the keys that lead a table's rows to units, and the steps that it reads.
+    """Return SQL for the relation of keys by which a table's rows find their units, and the steps that it reads.
 
     It has a row for each key: `keyhole_r0` and so on, and the unit's columns, `keyhole_p0` and so on. Raises KH900 for
     a table without a path.
@@ -94,17 +94,18 @@ def find_keys(table: Table, *, dialect: Dialect) -> tuple[str, tuple[NamedStep, 
 
 
 def list_owners(table: Table, *, dialect: Dialect) -> tuple[NamedStep | None, tuple[NamedStep, ...]]:
-    """Return a step of the repeated keys along a table's path, and the steps that it reads with itself.
+    """Return the step that lists the keys along a table's path which are not unique, and all steps that it reads.
 
-    It has a row for each, `keyhole_r0` and so on, with the unit to which the key leads, `keyhole_p0` and so on. One
-    other key is there as well. It is None if the source keeps keys unique. Raises KH900 for a table without a path.
+    The step has a row for each such key, `keyhole_r0` and so on, with the unit to which the key leads, `keyhole_p0`
+    and so on. One unique key is listed too. The step is None if the source keeps keys unique. Raises KH900 for a table
+    without a path.
     """
     if table.path is None:
         raise KeyholeError("KH900", "the table has no path to its units")
     if table.path.table.has_key(table.path.to_columns):
         return None, ()
     finding = _UnitFinder(table.path.table, table.path.to_columns, (), dialect, NO_LENGTHS)
-    repeated = _list_repeated_keys(finding.table, finding.through, dialect)
+    repeated = _list_repeated_keys(finding.table, finding.key_columns, dialect)
     firsts, steps = finding.list_firsts(repeated)
     return firsts, merge_steps(steps, [repeated, firsts])
 
@@ -117,15 +118,15 @@ def _is_stored(column: Column) -> bool:
 class _UnitFinder:
     """The ways from keys of a table to units.
 
-    `through` are the columns of a key. `brought` are the columns whose values may be carried to the rows that reach it.
-    `longest` is the least length to which texts are cut.
+    `key_columns` are the columns of a key. `carried_columns` are the columns whose values may be carried to the rows
+    that reach it. `text_length` is the least length to which texts are cut.
     """
 
     table: Table
-    through: Sequence[str]
-    brought: Sequence[str]
+    key_columns: Sequence[str]
+    carried_columns: Sequence[str]
     dialect: Dialect
-    longest: Mapping[str, int]
+    text_length: Mapping[str, int]
 
     def write_relation(
         self, read: Sequence[bool], *, front: FrontConditions = NOTHING
@@ -137,17 +138,17 @@ class _UnitFinder:
         Parameters:
             front: tests on most rows. Some rows are there that do not satisfy them.
         """
-        narrow = keep_columns(self.table, [*self.through, *compress(self.brought, read)])
+        narrow = keep_columns(self.table, [*self.key_columns, *compress(self.carried_columns, read)])
         rows, row = self._write_rows(narrow, read, front=front)
-        if self.table.has_key(self.through):
+        if self.table.has_key(self.key_columns):
             if front:
-                keys = [row.table.get_column(name) for name in self.through]
+                keys = [row.table.get_column(name) for name in self.key_columns]
                 rows = add_any_row(rows, keys, beside=len(row.table.unit) + sum(read), dialect=self.dialect)
             return f"({rows}) AS found", row.table.steps
-        if len(self.through) > 1 and not self.brought and _has_least_unit(row.table):
+        if len(self.key_columns) > 1 and not self.carried_columns and _has_least_unit(row.table):
             shown, named = f"{', '.join(self._keys)}, min(keyhole_p0) AS keyhole_p0", ", ".join(self._keys)
             return f"(SELECT {shown} FROM ({rows}) AS keyed GROUP BY {named}) AS found", row.table.steps
-        repeated = _list_repeated_keys(self.table, self.through, self.dialect)
+        repeated = _list_repeated_keys(self.table, self.key_columns, self.dialect)
         firsts, steps = self.list_firsts(repeated)
         kept = ", ".join([*self._keys, *self._units, *compress(self._value_aliases, read)])
         met = " AND ".join(f"{name} = keyhole_s{i}" for i, name in enumerate(self._keys))
@@ -159,7 +160,7 @@ class _UnitFinder:
 
     @property
     def _keys(self) -> list[str]:
-        return [f"keyhole_r{i}" for i in range(len(self.through))]
+        return [f"keyhole_r{i}" for i in range(len(self.key_columns))]
 
     @property
     def _units(self) -> list[str]:
@@ -167,7 +168,7 @@ class _UnitFinder:
 
     @property
     def _value_aliases(self) -> list[str]:
-        return [f"keyhole_c{i}" for i in range(len(self.brought))]
+        return [f"keyhole_c{i}" for i in range(len(self.carried_columns))]
 
     def _write_rows(
         self, table: Table, read: Sequence[bool], *, among: str = "", front: FrontConditions = NOTHING
@@ -178,29 +179,31 @@ class _UnitFinder:
             among: a step of keys, whose rows alone are returned. Empty for all rows.
             front: tests on the rows.
         """
-        reached = reach_units(table, dialect=self.dialect, longest=self.longest, front=front)
+        reached = add_unit_columns(table, dialect=self.dialect, longest=self.text_length, front=front)
         row = RowSql(table=reached, dialect=self.dialect)
-        columns = [f"{row.write_column(name)} AS {alias}" for name, alias in zip(self.through, self._keys, strict=True)]
+        columns = [
+            f"{row.write_column(name)} AS {alias}" for name, alias in zip(self.key_columns, self._keys, strict=True)
+        ]
         columns += [
             f"{row.write_column(name)} AS {alias}" for name, alias in zip(reached.unit, self._units, strict=True)
         ]
         columns += [
-            f"{_write_carried_value(row, reached.get_column(name), self.longest)} AS {alias}"
-            for name, alias in compress(zip(self.brought, self._value_aliases, strict=True), read)
+            f"{_write_carried_value(row, reached.get_column(name), self.text_length)} AS {alias}"
+            for name, alias in compress(zip(self.carried_columns, self._value_aliases, strict=True), read)
         ]
-        tests = [f"({row.write_column(name)}) IS NOT NULL" for name in (*self.through, *reached.unit)]
+        tests = [f"({row.write_column(name)}) IS NOT NULL" for name in (*self.key_columns, *reached.unit)]
         source, asked = test_rows(row, front) if table.path is None else (reached.relation, [])
         present = " AND ".join([*tests, *asked])
         if among:
-            met = " AND ".join(f"{row.write_column(name)} = keyhole_s{i}" for i, name in enumerate(self.through))
+            met = " AND ".join(f"{row.write_column(name)} = keyhole_s{i}" for i, name in enumerate(self.key_columns))
             source = f"{source} JOIN {among} ON {met}"
         return f"SELECT {', '.join(columns)} FROM {source} WHERE {present}", row
 
     def list_firsts(self, repeated: NamedStep) -> tuple[NamedStep, tuple[NamedStep, ...]]:
         """Return the step with the row that counts for each repeated key, whole, and the steps that it reads."""
-        every = [True] * len(self.brought)
+        every = [True] * len(self.carried_columns)
         rows, row = self._write_rows(self.table, every, among=repeated.name)
-        values = [row.table.get_column(name) for name in self.brought]
+        values = [row.table.get_column(name) for name in self.carried_columns]
         order = ", ".join([*self._units, *_order_values(self.table, values, self.dialect)])
         place = f"row_number() OVER (PARTITION BY {', '.join(self._keys)} ORDER BY {order}) AS keyhole_place"
         firsts = make_step(
@@ -238,7 +241,7 @@ def _write_carried_value(row: RowSql, column: Column, longest: Mapping[str, int]
     """Return SQL for a value in the form in which it is carried, NULL for a type that no question reads."""
     if column.sql_type is SqlType.OTHER:
         return "NULL"
-    return write_shortened(row, column, longest=longest.get(column.name, 0))
+    return write_shortened_column(row, column, longest=longest.get(column.name, 0))
 
 
 def _order_values(table: Table, values: Sequence[Column], dialect: Dialect) -> list[str]:

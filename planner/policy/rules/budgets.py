@@ -10,7 +10,7 @@ from planner.policy.sections import BudgetSection, PolicyDocument, TableSection
 
 
 def find_accuracy_faults(policy: PolicyDocument) -> Faults:
-    """Yield a tolerance that cannot be parsed, and a default mechanism that is not among those to choose from."""
+    """Yield a fault for a tolerance that cannot be parsed, and for a default mechanism that sessions may not choose."""
     try:
         parse_tolerances(policy.accuracy.tolerance)
     except KeyholeError:
@@ -23,7 +23,7 @@ def find_accuracy_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_budget_faults(policy: PolicyDocument) -> Faults:
-    """Yield a missing cap for units if units are protected."""
+    """Yield a fault if the policy protects units and has no cap for them."""
     protected = [", ".join(table.unit_columns) for table in policy.private_tables.values() if table.privacy_unit]
     if protected and policy.budget.epsilon_per_unit is None:
         hint = f"Add epsilon_per_unit: the most that all answers together may cost one unit of {protected[0]}."
@@ -34,7 +34,10 @@ def find_budget_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_shared_cap_faults(table: TableSection) -> Iterator[tuple[str, Fault]]:
-    """Yield the keys that only the root of tables with the same units may have, since these have one balance."""
+    """Yield a fault for each cap that only the root table of several tables with the same units may have.
+
+    These tables have one balance.
+    """
     if table.leads_to is not None and table.epsilon_per_table is not None:
         beside = "same_unit_as" if table.path is None else "a path to the unit"
         hint = f"Say it of the table that {beside} leads to: the two are one table in the ledger."
@@ -42,12 +45,12 @@ def find_shared_cap_faults(table: TableSection) -> Iterator[tuple[str, Fault]]:
 
 
 def describe_idle_caps(policy: PolicyDocument) -> Iterator[str]:
-    """Yield caps that are allowed but probably not meant, one sentence each."""
+    """Yield a sentence for each cap that is allowed but probably a mistake."""
     budget = policy.budget
     if budget.epsilon_per_query > budget.epsilon_per_predicate:
         yield (
             f"budget.epsilon_per_query ({budget.epsilon_per_query:g}) is above budget.epsilon_per_predicate "
-            f"({budget.epsilon_per_predicate:g}): a question that costs more than the latter never passes."
+            f"({budget.epsilon_per_predicate:g}): a question that costs more than epsilon_per_predicate never passes."
         )
     yield from _compare_with_unit_cap(policy)
     yield from _compare_with_query_cap("budget", budget, per_query=budget.epsilon_per_query, about="question")
@@ -94,5 +97,5 @@ def _compare_with_query_cap(
     if per_table is not None and per_table < per_query:
         yield (
             f"{place}.epsilon_per_table ({per_table:g}) is below budget.epsilon_per_query "
-            f"({per_query:g}): a question that costs more than the former never passes."
+            f"({per_query:g}): a question that costs more than epsilon_per_table never passes."
         )

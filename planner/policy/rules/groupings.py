@@ -9,7 +9,7 @@ from planner.policy.sections import GroupingSection, TableSection, split_keys
 
 
 def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
-    """Yield contradictions and meaningless keys in the groupings of a table whose units have several rows."""
+    """Yield a fault for each contradiction or meaningless key in a table's groupings, if units have several rows."""
     faulty = list(find_key_faults(place, table.groupings, table, allows_expressions=True))
     yield from faulty
     for named, grouping in table.groupings.items():
@@ -20,7 +20,7 @@ def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
             hint = "Add max_groups = 53, rows = 20 or per_unit = { cost = [0, 500] }, or remove it."
             yield here, Fault("KH005", "bounds nothing", hint=hint)
         elif any(not _is_name(key, table) for key in split_keys(named)) and grouping.model_fields_set != {"max_groups"}:
-            hint = "Keep max_groups alone: rows and totals of such a group have the bounds of its declared keys."
+            hint = "Keep only max_groups: rows and totals of such a group have the bounds of its declared keys."
             yield here, Fault("KH005", "has more than max_groups, and one of its keys is computed", hint=hint)
         else:
             yield from _find_bound_faults(here, grouping, table)
@@ -29,7 +29,7 @@ def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
 def find_key_faults(
     place: tuple[str, ...], named_keys: Iterable[str], table: TableSection, *, allows_expressions: bool = False
 ) -> Faults:
-    """Yield sets of keys that are not keys of the table, or that occur twice.
+    """Yield a fault for each set of keys that are not keys of the table, or that occurs twice.
 
     Parameters:
         allows_expressions: True if the sets may contain expressions.
@@ -84,7 +84,7 @@ def _find_bound_faults(place: tuple[str, ...], grouping: GroupingSection, table:
 
 
 def describe_grouping_doubts(tables: Mapping[str, TableSection]) -> Iterator[str]:
-    """Yield bounds that can never be reached because of another grouping of the same table."""
+    """Yield a sentence for each bound that another grouping of the same table makes unreachable."""
     for table, section in tables.items():
         for named, grouping in section.groupings.items():
             for other, finer in section.groupings.items():

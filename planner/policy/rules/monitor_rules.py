@@ -18,7 +18,7 @@ _NOTHING = timedelta(0)
 
 
 def find_monitor_faults(policy: PolicyDocument) -> Faults:
-    """Yield the faults and gaps of monitors that the policy shows by itself."""
+    """Yield a fault for each contradiction or gap in a monitor that the policy alone shows."""
     for name, section in policy.monitors.items():
         place = ("monitors", name)
         for key, fault in _find_faults(section):
@@ -137,7 +137,7 @@ def _find_window_faults(section: MonitorSection) -> Faults:
         yield ("every",), Fault("KH601", "must be above zero", hint='Write how often to look, such as "1 hour".')
     if window.length is None:
         for key in sorted({"hop", "sliding"} & window.model_fields_set):
-            hint = 'Give the windows a length, { column = "seen_at", length = "24 hours" }, or name a key column alone.'
+            hint = 'Give the windows a length, { column = "seen_at", length = "24 hours" }, or name only a key column.'
             yield ("window", key), Fault("KH601", "has no meaning without a length", hint=hint)
         return
     if not window.length or not section.every or window.hop == _NOTHING:

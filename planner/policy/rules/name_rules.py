@@ -16,7 +16,7 @@ _RESERVED = frozenset({"keyhole", "public", "none", "postgres", "information_sch
 
 
 def find_name_faults(policy: PolicyDocument) -> Faults:
-    """Yield names that clients would have to quote, that collide, or that no relation of the source can have."""
+    """Yield a fault for each name that needs quotes, collides, or is not possible for a relation of the source."""
     groups: tuple[tuple[str, Iterable[str]], ...] = (
         ("tables", policy.tables),
         ("views", policy.views),
@@ -72,7 +72,7 @@ def _find_relation_faults(policy: PolicyDocument) -> Faults:
             hint = "A relation is exposed once, as private or as public; a second name would be a second budget."
             fault = Fault("KH002", f"is the relation of tables.{other} too", hint=hint)
             yield ("tables", name, "relation"), fault
-        unclear = None if table.known_as is None else _find_known_fault(policy, name, table.known_as)
+        unclear = None if table.known_as is None else _find_known_as_fault(policy, name, table.known_as)
         if unclear is not None:
             yield ("tables", name, "known_as"), unclear
         wrong = find_relation_fault(table.relation or name, kind=policy.source.kind)
@@ -80,7 +80,7 @@ def _find_relation_faults(policy: PolicyDocument) -> Faults:
             yield ("tables", name, "relation"), wrong
 
 
-def _find_known_fault(policy: PolicyDocument, name: str, text: str) -> Fault | None:
+def _find_known_as_fault(policy: PolicyDocument, name: str, text: str) -> Fault | None:
     """Return the fault of the second name by which clients may write a table."""
     parts = NAME_PART.findall(text)
     if ".".join(parts) != text or len(parts) != len(("schema", "table")):

@@ -48,7 +48,7 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.\-\[\]:]+")
 
 
 def find_source_faults(policy: PolicyDocument) -> Faults:
-    """Yield keys of `[source]` that have no meaning for its engine, and keys that a Spark source lacks."""
+    """Yield a fault for each key of `[source]` that its engine does not use, and for each key that Spark needs."""
     source = policy.source
     for key, hint in _FOREIGN[source.kind].items():
         if getattr(source, key) is not None:
@@ -62,7 +62,7 @@ def _find_spark_faults(source: SourceSection) -> Faults:
         hint = 'Write engine = "spark" for Apache Spark 4 and what is made of it, engine = "sail" for Sail.'
         yield ("source", "engine"), Fault("KH002", "is missing: url does not say which engine answers", hint=hint)
     if source.engine == "sail" and not source.skip_blocks:
-        hint = "Write skip_blocks = true, and read there what a stopwatch may show; or use Spark."
+        hint = "Write skip_blocks = true, and see docs/policy.md for what a stopwatch may then show; or use Spark."
         problem = "cannot be false: no session can keep Sail from leaving out blocks by their least and greatest values"
         yield ("source", "skip_blocks"), Fault("KH002", problem, hint=hint)
     if _TOKEN_IN_URL.search(source.url):
@@ -71,7 +71,7 @@ def _find_spark_faults(source: SourceSection) -> Faults:
 
 
 def find_rest_faults(policy: PolicyDocument) -> Faults:
-    """Yield texts that are no origin, or no address of a proxy."""
+    """Yield a fault for each text that is no web origin, or no address of a proxy."""
     for origin in policy.server.rest.origins:
         if not _ORIGIN.fullmatch(origin):
             hint = (
@@ -87,7 +87,7 @@ def find_rest_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_listen_faults(policy: PolicyDocument) -> Faults:
-    """Yield addresses to listen on that no resolver could look up."""
+    """Yield a fault for each address to listen on that cannot be resolved."""
     for key in ("host", "metrics_host"):
         host = getattr(policy.server, key)
         if not (_HOST.fullmatch(host) or _IPV6.fullmatch(host)):
@@ -98,7 +98,7 @@ def find_listen_faults(policy: PolicyDocument) -> Faults:
 def find_play_faults(policy: PolicyDocument) -> Faults:
     """Yield the faults of a playground that cannot work.
 
-    It needs one process, because sessions live in one, and a console to show it.
+    It needs a console to show it, and a single process, because its sessions are in memory.
     """
     server = policy.server
     place = ("server", "play", "enabled")
@@ -111,7 +111,7 @@ def find_play_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_console_faults(policy: PolicyDocument) -> Faults:
-    """Yield an owner's token of another form, or one that an analyst has too, who would become an owner."""
+    """Yield a fault for an owner's token of a wrong form, or one that an analyst also has."""
     console = policy.server.console
     place = ("server", "console", "owner_token_sha256")
     if console.owner_token_sha256 is None:

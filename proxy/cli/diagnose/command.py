@@ -82,7 +82,9 @@ def diagnose(
     ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Release it. Else nothing is read or spent.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Release the plot. Without this flag nothing is read or spent.")
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -172,7 +174,7 @@ def _check_possible(service: Service, planned: DiagnosisRelease, place: FilePlac
 
 def _write_curves(report: DiagnosisReport, place: FilePlace) -> WrittenFile:
     """Write the curves, or find the file with the same curves."""
-    table = tabulate(report.planned, report.groups)
+    table = tabulate(report.planned_release, report.groups)
     with place.explain_write_errors():
         file_hash = write_published_file(table, place.path, report.statement)
     return WrittenFile(place, table.types, file_hash, table.rows)

@@ -33,15 +33,16 @@ _POINTS: Mapping[DiagnosisKind, tuple[str, ...]] = {
     DiagnosisKind.RESIDUALS: ("predictions", "rows", "mean residual", "noise (95 %)"),
 }
 _READING: Mapping[DiagnosisKind, str] = {
-    DiagnosisKind.ROC: "The area is the chance that a positive row scores above a negative one. Its error is what "
-    "noise makes, beside it what bins may hide; how rows were drawn from a larger population is in neither. All of it "
-    "is computed from the released counts.",
-    DiagnosisKind.CALIBRATION: "A bin is off where noise and chance do not explain how far outcomes are from scores "
-    "(95 times in 100 for a calibrated model). Neighbouring bins are joined until noise does not drown them.",
+    DiagnosisKind.ROC: "The area is the chance that a positive row scores above a negative one. One error of it is "
+    "from noise, the other is what bins may hide. Neither covers how rows were drawn from a larger population. All "
+    "of it is computed from the released counts.",
+    DiagnosisKind.CALIBRATION: "A bin is off if noise and chance do not explain how far its outcomes are from its "
+    "scores. In a calibrated model they do, 95 times in 100. Neighbouring bins are joined until noise does not "
+    "drown them.",
     DiagnosisKind.RESIDUALS: "A residual is the outcome less the prediction. Residuals of a good model lie around "
-    "zero, whatever is predicted, as wide everywhere. Rows beyond the grid, about 6 in 100, are left out.",
+    "zero, and equally wide for all predictions. Rows beyond the grid, about 6 in 100, are left out.",
 }
-_WITHOUT_BANDS = "How far a residual may be off by noise and chance, this method does not say."
+_WITHOUT_BANDS = "This method does not say how far noise and chance may move a residual."
 TITLES: Mapping[DiagnosisKind, str] = {
     DiagnosisKind.ROC: "ROC curve",
     DiagnosisKind.CALIBRATION: "Calibration",
@@ -52,11 +53,11 @@ TITLES: Mapping[DiagnosisKind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisReport:
-    """The release, and its cost."""
+    """The report of a command that releases how well scores predict: the release, its cost, and each group's result."""
 
-    planned: DiagnosisRelease
+    planned_release: DiagnosisRelease
     diagnosis: Diagnosis
-    released: PaidRelease
+    paid_release: PaidRelease
     groups: tuple[Group, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +75,7 @@ class DiagnosisReport:
     @property
     def statement(self) -> str:
         """Return the statement about privacy for a file of the curves."""
-        asked, groups = self.planned.request, self.planned.groups_of_one_unit
+        asked, groups = self.planned_release.request, self.planned_release.groups_of_one_unit
         each = float(asked.epsilon)
         rows = f" where {asked.where}" if asked.where else ""
         return (
@@ -84,25 +85,25 @@ class DiagnosisReport:
 
     def make_document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
-        asked = self.planned.request
+        asked = self.planned_release.request
         groups = [
             {"keys": dict(zip(asked.by, map(format_value, keys), strict=True)), **one.make_document()}
-            for keys, one in zip(self.planned.groups, self.groups, strict=True)
+            for keys, one in zip(self.planned_release.groups, self.groups, strict=True)
         ]
         return {
             "plot": asked.kind.value,
             "method": asked.method.value,
             "table": asked.table,
             "epsilon": float(asked.epsilon),
-            "groups_of_one_unit": self.planned.groups_of_one_unit,
-            "paid_before": self.released.is_repeated,
-            "version": self.released.version,
+            "groups_of_one_unit": self.planned_release.groups_of_one_unit,
+            "paid_before": self.paid_release.is_repeated,
+            "version": self.paid_release.version,
             "groups": groups,
         }
 
     def _read_groups(self) -> Iterator[Group]:
-        asked, axes = self.planned.request, self.planned.scored_rows.axes
-        names = (_name_group(keys, asked.table) for keys in self.planned.groups)
+        asked, axes = self.planned_release.request, self.planned_release.scored_rows.axes
+        names = (_name_group(keys, asked.table) for keys in self.planned_release.groups)
         for name, one in zip(names, self.diagnosis.groups, strict=True):
             if isinstance(one, ResidualGrid):
                 yield read_residuals(name, one, *axes)
@@ -110,14 +111,14 @@ class DiagnosisReport:
                 assert isinstance(one, ScoreHistogram)
                 yield read_roc(name, one, axes[0])
             else:
-                rate = self.planned.epsilon_of_counts
+                rate = self.planned_release.epsilon_of_counts
                 rate *= 1 - float(ADAPTIVE_SHARE) if asked.method is Method.ADAPTIVE else 1
                 yield read_calibration(name, one, axes[0], epsilon_per_count=rate)
 
     def _make_summary(self) -> ReportSection:
-        asked, groups = self.planned.request, self.planned.groups_of_one_unit
+        asked, groups = self.planned_release.request, self.planned_release.groups_of_one_unit
         paid = f"paid {float(asked.epsilon):g} epsilon" + (" a group" if len(self.groups) > 1 else "")
-        paid = "told again, which costs nothing" if self.released.is_repeated else paid
+        paid = "released before, so it costs nothing" if self.paid_release.is_repeated else paid
         each = f"; a unit counts in at most {groups} of them" if groups > 1 else ""
         named = "group" if len(self.groups) == 1 else "groups"
         parts: list[Part] = [
@@ -134,7 +135,7 @@ class DiagnosisReport:
         return ReportSection("summary", f"{TITLES[asked.kind]} of {asked.table}", tuple(parts))
 
     def _make_group_section(self, one: Group) -> ReportSection:
-        points = PageTable(_POINTS[self.planned.request.kind], tuple(one.list_points()))
+        points = PageTable(_POINTS[self.planned_release.request.kind], tuple(one.list_points()))
         return ReportSection("group", one.name, (*_draw(one), points))
 
 

@@ -19,7 +19,7 @@ from proxy.cli.common import (
     show_work,
 )
 from proxy.cli.publish.place import FilePlace, WrittenFile, check_name, find_place
-from proxy.cli.publish.report import PublishedReport, describe_offer, make_offer_document, state_charged
+from proxy.cli.publish.report import PublishedReport, describe_offer, make_offer_document, write_charged_statement
 from proxy.open_policy.service import Service
 from proxy.owner.typed_figures import read_epsilon, read_share
 from proxy.release.charged import check_affordable, find_release
@@ -81,9 +81,7 @@ def publish(
     ] = "0.5",
     within: Annotated[
         str,
-        typer.Option(
-            "--within", help="For sps: the error that an estimate of a group's largest share must be able to exceed."
-        ),
+        typer.Option("--within", help="For sps: how far an estimate of a group's largest share must be able to err."),
     ] = "30%",
     unsure: Annotated[
         str, typer.Option("--unsure", help="For sps: the least probability of an error above --within, to either side.")
@@ -100,7 +98,9 @@ def publish(
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
     by: By = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Publish it. Else nothing is read or spent.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Publish the table. Without this flag nothing is read or spent.")
+    ] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -216,7 +216,7 @@ def _charge_and_write(service: Service, planned: Publication, place: FilePlace) 
     count_name = None if of_rows else find_unused_name("noisy_count", planned.question.keys.names)
     table = PublishedTable(planned.columns, counts, count_name)
     with place.explain_write_errors():
-        file_hash = write_published_file(table, place.path, state_charged(planned))
+        file_hash = write_published_file(table, place.path, write_charged_statement(planned))
     written = WrittenFile(place, table.types, file_hash, table.rows)
     return PublishedReport(planned, written, released.version, was_published_before=released.is_repeated)
 

@@ -57,7 +57,7 @@ def make_offer_document(planned: Publication) -> dict[str, Any]:
         "epsilon": float(asked.epsilon),
         "unit_epsilon": planned.groups_of_one_unit * float(asked.epsilon),
         "noise_95": find_largest_noise(planned),
-        "statement": state_charged(planned),
+        "statement": write_charged_statement(planned),
     }
 
 
@@ -84,7 +84,7 @@ def describe_noise(planned: Publication) -> str:
     return f"{told} Counts below zero are noise: sums need them, pictures do not."
 
 
-def state_charged(planned: Publication) -> str:
+def write_charged_statement(planned: Publication) -> str:
     """Return the statement about privacy for a charged file."""
     asked, groups = planned.request, planned.groups_of_one_unit
     assert asked.epsilon is not None
@@ -100,33 +100,38 @@ def state_charged(planned: Publication) -> str:
 class PublishedReport:
     """The report of a publication and its file. `was_published_before` is True if it had been published before."""
 
-    planned: Publication
-    written: WrittenFile
+    publication: Publication
+    written_file: WrittenFile
     version: str
     was_published_before: bool
 
     @property
     def statement(self) -> str:
-        """Return the statement about what the file reveals."""
+        """The statement about what the file reveals."""
         return (
-            describe_disclosure(self.planned) if self.planned.request.epsilon is None else state_charged(self.planned)
+            describe_disclosure(self.publication)
+            if self.publication.request.epsilon is None
+            else write_charged_statement(self.publication)
         )
 
     def lines(self) -> Iterator[str]:
         """Yield the lines for a terminal. Text to paste into the policy comes last."""
-        asked, rows = self.planned.request, self.written.rows
+        asked, rows = self.publication.request, self.written_file.rows
         written = "" if rows is None else f", {write_row_count(rows)}"
         if asked.epsilon is None:
             paid = "was published before" if self.was_published_before else "published; no budget covers it"
         else:
-            each, unit = float(asked.epsilon), self.planned.groups_of_one_unit * float(asked.epsilon)
+            each, unit = float(asked.epsilon), self.publication.groups_of_one_unit * float(asked.epsilon)
             paid = f"paid {each:g} epsilon a combination, {unit:g} a unit"
-            paid = "told again, which costs nothing" if self.was_published_before else paid
-        yield f"{_describe_rows(self.planned)} as {self.written.place.file}{written}: {paid}."
+            paid = "released before, so it costs nothing" if self.was_published_before else paid
+        yield f"{_describe_rows(self.publication)} as {self.written_file.place.file}{written}: {paid}."
         yield self.statement
-        yield from self.written.lines()
+        yield from self.written_file.lines()
 
     def make_document(self) -> dict[str, Any]:
         """Return the report as a JSON document."""
-        told = make_offer_document(self.planned) | {"paid_before": self.was_published_before, "version": self.version}
-        return told | self.written.make_document()
+        told = make_offer_document(self.publication) | {
+            "paid_before": self.was_published_before,
+            "version": self.version,
+        }
+        return told | self.written_file.make_document()

@@ -127,7 +127,7 @@ def _is_unique(table: PublicTable, column: Column) -> bool:
     if column.sql_type not in _COMPARED:
         return False
     if len(table.rows) > MOST_ROWS_READ:
-        return column.name in table.unique and column.name in table.required
+        return column.name in table.unique and column.name in table.not_null_columns
     try:
         return bool(read_unique_values(table, column.name))
     except NotUnique:

@@ -49,10 +49,10 @@ def make_burn_document(found: BurnDown) -> dict[str, Any]:
             {
                 "name": _name_line(line),
                 "at": [at.isoformat() for at in (*begun, *(one.at for one in line.spent))],
-                "group": _list_rest(line.cap_nano, [one.largest_key_nano for one in line.spent]),
+                "group": _list_remaining_budgets(line.cap_nano, [one.largest_key_nano for one in line.spent]),
                 "unit": None
                 if line.unit_cap_nano is None
-                else _list_rest(line.unit_cap_nano, [one.unit_nano for one in line.spent]),
+                else _list_remaining_budgets(line.unit_cap_nano, [one.unit_nano for one in line.spent]),
             }
             for line in found.lines
             if line.spent
@@ -60,7 +60,7 @@ def make_burn_document(found: BurnDown) -> dict[str, Any]:
     }
 
 
-def _list_rest(cap: int, spent: Sequence[int]) -> list[float]:
+def _list_remaining_budgets(cap: int, spent: Sequence[int]) -> list[float]:
     """Return the whole budget, followed by the remaining budget after each moment."""
     return [cap / NANO, *(max(0, cap - nano) / NANO for nano in spent)]
 

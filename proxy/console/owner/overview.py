@@ -23,7 +23,7 @@ class BalanceBar:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The figures of the owner's first page."""
+    """The figures of the owner's first page: budgets, windows, open reservations, monitors and questions."""
 
     bars: tuple[BalanceBar, ...]
     worst_budget_lines: tuple[str, ...]
@@ -35,7 +35,7 @@ class Overview:
 
 
 def read_overview(report: BudgetReport) -> Overview:
-    """Return the overview of a report."""
+    """Return the figures of the owner's first page from a budget report."""
     return Overview(
         bars=tuple(_list_bars(report)),
         worst_budget_lines=tuple(
@@ -56,7 +56,7 @@ def _list_bars(report: BudgetReport) -> Iterator[BalanceBar]:
         if table.cap_nano is not None:
             yield _make_bar(f"all questions on {make_visible(table.table)}", table.spent_nano, table.cap_nano)
     for name, found in _find_worst_groups(report).items():
-        yield _make_bar(f"the dearest group of {make_visible(name)}", found[0], found[1])
+        yield _make_bar(f"the most expensive group of {make_visible(name)}", found[0], found[1])
 
 
 def _find_worst_groups(report: BudgetReport) -> dict[str, tuple[int, int]]:
@@ -76,5 +76,5 @@ def _make_bar(name: str, spent: int, cap: int) -> BalanceBar:
 
 
 def describe_parts(known: Sequence[str], missing: Sequence[str]) -> tuple[tuple[str, bool], ...]:
-    """Return the names of the parts that Keyhole needs to answer, each with True if it works."""
+    """Return the names of the parts that Keyhole needs, each with True if it works."""
     return tuple((part, part not in missing) for part in known)

@@ -44,7 +44,7 @@ class DecisionResult:
 
     @property
     def status(self) -> int:
-        """The HTTP status of the page."""
+        """The HTTP status of the page that shows the result."""
         if self.refused is not None:
             return choose_http_status(self.refused)
         return 422 if self.mistyped else 200
@@ -142,7 +142,7 @@ def _describe_alert(alert: AlertNotice) -> tuple[str, str, str, str]:
 def show_ledger(request: Request, service: Service, result: DecisionResult) -> Response:
     """Return the page of the ledger's last event and of all owner decisions."""
     number, newest = service.ledger.owner.find_newest_event()
-    rows = tuple(list_decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
+    rows = tuple(list_decision_rows(service.ledger.owner.list_latest_decisions(limit=SHOWN_DECISIONS)))
     values = {"decided": rows, "most": SHOWN_DECISIONS, "commands": tuple(list_ledger_commands(service))}
     return _render_page(request, "ledger", result, number=number, newest=newest, **values)
 

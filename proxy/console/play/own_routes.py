@@ -22,9 +22,9 @@ from proxy.rest.request_refusals import HttpRefusal
 
 ENTER = "/enter"
 WARNING = (
-    "OWNER ONLY: true counts of private rows. Nobody who may ask may see this page, or hear what stands on it. Nothing "
-    "is charged, since nothing leaves you. A threshold, bound or epsilon that you choose by it and then publish would "
-    "tell what you saw: keyhole bounds finds bounds with noise."
+    "OWNER ONLY: true counts of private rows. Analysts must not see this page, or learn what it shows. Nothing is "
+    "charged, since nothing is released. A threshold, bound or epsilon that you choose by it and then publish would "
+    "reveal what you saw. Use keyhole bounds, which adds noise."
 )
 _COOKIE = "keyhole_play"
 _MOST_THRESHOLD = 1 << 40  # of any count that there is
@@ -117,8 +117,8 @@ def add_own_routes(router: APIRouter, streams: OwnStreams, *, noise: Noise, begi
                     "text": SENTENCES[one.way],
                     "mean_error": one.mean_error,
                     "missed": one.missed,
-                    "slack": one.slack,
-                    "wrong": one.wrong,
+                    "slack": one.within_tolerance,
+                    "wrong": one.beyond_tolerance,
                     "draws": one.draws,
                 }
                 for one in found.ways

@@ -197,10 +197,10 @@ def _add_results(router: APIRouter, sessions: GameSessions, player_of: PlayerOf)
 def _add_attackers(router: APIRouter, sessions: GameSessions) -> None:
     @router.get("/api/attack/hidden")
     def tell_hidden(seed: Seed, attacker: Attacker, tick: Annotated[int, Query(ge=0, le=143)]) -> dict[str, Any]:
-        day = AttackedDay(sessions.buildings.find_attacked(seed), attacker)
+        day = AttackedDay(sessions.buildings.find_attacked_building(seed), attacker)
         roles = day.building.roles
         return {
-            "open": len(day.building.plan.regions) - len(day.closed),
+            "open": len(day.building.plan.regions) - len(day.closed_regions),
             "people": [{"person": person, "role": roles[person]} for person in day.list_hidden_people(tick)],
         }
 
@@ -214,7 +214,7 @@ def _add_attackers(router: APIRouter, sessions: GameSessions) -> None:
         victim: Annotated[int, Query(ge=0, lt=10_000)],
         ticks: Annotated[int, Query(ge=1, le=_MOST_TICKS)] = 1,
     ) -> dict[str, Any]:
-        day = AttackedDay(sessions.buildings.find_attacked(seed), attacker)
+        day = AttackedDay(sessions.buildings.find_attacked_building(seed), attacker)
         channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), ticks)
         with answer_with_problems():
             if victim >= len(day.building.roles):
@@ -224,7 +224,7 @@ def _add_attackers(router: APIRouter, sessions: GameSessions) -> None:
 
     @router.get("/api/attack/day")
     def attack_day(seed: Seed, attacker: Attacker, seen: PublishedForm, epsilon: Epsilon) -> dict[str, Any]:
-        day = AttackedDay(sessions.buildings.find_attacked(seed), attacker)
+        day = AttackedDay(sessions.buildings.find_attacked_building(seed), attacker)
         channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), 1)
         return round_json.write_localised_people(
             count_localised_people(day, channel, every=_EVERY, noise=sessions.noise)
@@ -236,8 +236,8 @@ def _add_slider(router: APIRouter, sessions: GameSessions) -> None:
     def find(seed: int, attacker: Attacker, epsilon: Fraction, looks: int) -> Tradeoff:
         buildings = sessions.buildings
         return weigh_epsilon(
-            buildings.find_played(seed),
-            buildings.find_attacked(seed),
+            buildings.find_played_building(seed),
+            buildings.find_attacked_building(seed),
             attacker=attacker,
             epsilon=epsilon,
             looks=looks,
@@ -246,7 +246,7 @@ def _add_slider(router: APIRouter, sessions: GameSessions) -> None:
 
     @lru_cache(maxsize=256)
     def find_errors(seed: int, way: Publishing, epsilon: Fraction | None) -> tuple[BotError, ...]:
-        return count_errors(sessions.buildings.find_played(seed), way, epsilon, noise=sessions.noise)
+        return count_errors(sessions.buildings.find_played_building(seed), way, epsilon, noise=sessions.noise)
 
     one_at_a_time = Lock()  # PeGaSus takes a processor for seconds
 

@@ -54,7 +54,7 @@ def make_play_app(sessions: GameSessions, *, own: tuple[OwnStreams, OwnerKey] | 
     if own is not None:
         own[1].add_login_route(router, begin=BEGIN)
         add_own_routes(router, own[0], noise=sessions.noise, begin=BEGIN)
-    _add_rest(router)
+    _add_static_routes(router)
     app.router.routes.extend(router.routes)  # `include_router` would analyse each a second time
     app.add_middleware(
         HttpMiddleware,
@@ -72,7 +72,7 @@ def make_play_app(sessions: GameSessions, *, own: tuple[OwnStreams, OwnerKey] | 
     return app
 
 
-def _add_rest(router: APIRouter) -> None:
+def _add_static_routes(router: APIRouter) -> None:
     @router.get(PLACE + "/{digest}/{name:path}")
     async def send_file(request: Request, digest: str, name: str) -> Response:
         files: StaticFolder = getattr(request.state, FILES)
@@ -130,7 +130,7 @@ def serve_playground(
     """Serve the playground on this machine until the process ends.
 
     `report_address` is called with the address. The address includes the key if the owner's `own` table is served.
-    Raise KH406.
+    Raise KH406 if the port cannot be bound.
     """
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -26,7 +26,7 @@ _LEAST = 0.001  # of a loss: below, groups whose shares are learned are larger t
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSizes:
-    """The numbers of privacy units and of rows that the owner has declared, each None if not declared."""
+    """The numbers of privacy units and of rows that the owner has declared. None means not declared."""
 
     units: int | None
     rows: int | None
@@ -64,7 +64,7 @@ def write_groups_section(asked: GroupsInput) -> ReportSection:
         )
         return ReportSection("groups", title, (told,), {"epsilon": epsilon, "least": []})
     members = "rows" if asked.has_row_unit else "units"
-    found = {(width, part): _find_least(asked, width, part) for width in _WIDTHS for part in _SHARES}
+    found = {(width, part): _find_least_group(asked, width, part) for width in _WIDTHS for part in _SHARES}
     rows = tuple((f"{100 * width:g} %", *(f"{found[width, part]:,}" for part in _SHARES)) for width in _WIDTHS)
     columns = ("to within", *(f"{100 * part:g} % have it" for part in _SHARES))
     parts: list[Part] = [
@@ -72,16 +72,15 @@ def write_groups_section(asked: GroupsInput) -> ReportSection:
         "yes-or-no "
         f"property, 7 times in 10, already in groups of so many {members}:",
         PageTable(columns, rows),
-        "The share is to the nearest of them, and the width is relative. That is what answers are for; it is about "
-        "groups, not about taking part, and no promise about presence prevents it. If such a share is "
-        "itself sensitive, "
-        "do not declare the column, or make groups coarser.",
+        "For other shares, the nearest column holds. The width is relative to the share. Answers are meant to show "
+        "such facts about groups. They are not about taking part, so no promise about presence prevents this. If such "
+        "a share is itself sensitive, do not declare the column, or make groups coarser.",
     ]
     least = [{"within": width, "share": part, "least_group": size} for (width, part), size in found.items()]
     figures: dict[str, object] = {"epsilon": epsilon, "surely": _SURELY, "least": least}
     if asked.sensitive:
-        known = [(one, _find_least(asked, _WIDTH, min(1.0, JUMP * one.base_rate))) for one in asked.sensitive]
-        parts += [_say_sensitive(one, size, members) for one, size in known]
+        known = [(one, _find_least_group(asked, _WIDTH, min(1.0, JUMP * one.base_rate))) for one in asked.sensitive]
+        parts += [_describe_sensitive(one, size, members) for one, size in known]
         figures["sensitive"] = [
             {"value": one.typed_text, "base_rate": one.base_rate, "jump": JUMP, "least_group": size}
             for one, size in known
@@ -89,7 +88,7 @@ def write_groups_section(asked: GroupsInput) -> ReportSection:
     sized = [(question, _find_units_per_group(question, asked.sizes)) for question in asked.questions]
     told_sizes = [(question, size) for question, size in sized if size is not None]
     if told_sizes:
-        parts += _say_sizes(asked, told_sizes)
+        parts += _describe_sizes(asked, told_sizes)
         figures["declared"] = [
             {"question": question.name, "units_a_group": size, "learned": _list_chances(asked, size)}
             for question, size in told_sizes
@@ -97,11 +96,11 @@ def write_groups_section(asked: GroupsInput) -> ReportSection:
     return ReportSection("groups", title, tuple(parts), figures)
 
 
-def _find_least(asked: GroupsInput, width: float, part: float) -> int:
+def _find_least_group(asked: GroupsInput, width: float, part: float) -> int:
     return find_least_group(part, width=width, certainty=_SURELY, epsilon=asked.epsilon, pair=asked.share_pair)
 
 
-def _say_sensitive(value: SensitiveValue, size: int, members: str) -> str:
+def _describe_sensitive(value: SensitiveValue, size: int, members: str) -> str:
     most = min(1.0, JUMP * value.base_rate)
     return (
         f"{value.typed_text}, which {100 * value.base_rate:g} % of everybody have: where {100 * most:g} % have it "
@@ -130,7 +129,7 @@ def _find_chance(asked: GroupsInput, group: int, part: float) -> float:
     return compute_chance(_WIDTH, group=group, holders=holders, epsilon=asked.epsilon, pair=asked.share_pair)
 
 
-def _say_sizes(asked: GroupsInput, sized: Sequence[tuple[RiskQuestion, float]]) -> Iterator[Part]:
+def _describe_sizes(asked: GroupsInput, sized: Sequence[tuple[RiskQuestion, float]]) -> Iterator[Part]:
     rows = tuple(
         (question.name, f"{size:,.1f}", *(write_probability(one["chance"]) for one in _list_chances(asked, size)))
         for question, size in sized

@@ -52,7 +52,10 @@ class OwnerSource:
     catalog: Catalog
 
     def count(self, question: Question, functionals: Sequence[Functional]) -> Integers:
-        """Return the true values of other functionals over the groups of a question. Raise KH501."""
+        """Return the true values of other functionals over the groups of a question.
+
+        Raise KH501 if reading the source fails.
+        """
         asked = replace(
             question,
             functionals=tuple(functionals),
@@ -74,7 +77,7 @@ class OwnerSource:
         return found.values
 
     def count_keys(self, question: RiskQuestion) -> Mapping[Key, int]:
-        """Return the true count of each key, for a question with one count. Raise KH501."""
+        """Return the true count of each key, for a question with one count. Raise KH501 if reading the source fails."""
         asked = question.plan.question
         (values,) = self.count(asked, asked.functionals)
         return {make_key_text(asked.keys.get_key(index)): int(value) for index, value in enumerate(values)}
@@ -116,8 +119,7 @@ def write_shares_section(
     parts: list[Part] = [
         f"A share is disclosed where it is {JUMP:g} times as frequent in a group as everywhere, and the true size lets "
         f"anybody learn it to within {100 * WIDTH:g} % of itself, 7 times in 10, with epsilon "
-        f"{write_loss(epsilon)}. This "
-        "is about groups; nobody's taking part is told by it."
+        f"{write_loss(epsilon)}. This is about groups, and reveals nobody's presence."
     ]
     figures: list[dict[str, object]] = []
     for question in questions:
@@ -311,8 +313,8 @@ def write_bounding_section(reading: OwnerSource, questions: Sequence[RiskQuestio
         rows.append(_make_row(question.name, found))
         figures.append(_make_left_out_document(question.name, found))
     parts: list[Part] = [
-        "Answers keep their promised error rates about what is left of each unit after bounding. This is what bounding "
-        "takes away, of all rows before any WHERE; choosing bounds by these figures would tell them.",
+        "Answers keep their promised error rates about what is left of each unit after bounding. This is what "
+        "bounding takes away from all rows, before any WHERE. Bounds chosen by these figures would reveal them.",
         *notes,
     ]
     if rows:

@@ -39,10 +39,10 @@ def plan_questions(name: str, text: str, catalog: Catalog, dialect: Dialect) -> 
     """Plan the questions of a text, without source or ledger. Raise KH1xx to KH3xx, as asking would."""
     today = datetime.now(UTC).date()
     for listed in read_list(text, catalog, analyst=OWNER, given={}):
-        if listed.asked is None:
+        if listed.asked_question is None:
             assert listed.refusal is not None
             raise listed.refusal
-        asked = listed.asked
+        asked = listed.asked_question
         accuracy = settings.read_accuracy(asked.settings, catalog.defaults)
         made = bind_question(
             asked.question, catalog, accuracy=accuracy, parameters=asked.parameters, today=today, is_utc=True

@@ -60,7 +60,7 @@ class Offer:
 
     @property
     def text(self) -> str:
-        """The settings as EXPLAIN writes them."""
+        """The settings in EXPLAIN's spelling."""
         return " and ".join(self.settings)
 
     @property
@@ -107,7 +107,7 @@ def find_tolerance(asked: Asked, catalog: Catalog, target: CostLimit) -> Offer |
     one, or if a threshold is 0. Try up to twice the old tolerance first, then up to `MOST_TOLERANCE`.
     """
     accuracy = asked.read_accuracy(catalog)
-    default = parse_tolerances(accuracy.tolerance).default
+    default = parse_tolerances(accuracy.tolerance).default_tolerance
 
     def with_tolerance(text: str) -> Question:
         return asked.read_question(catalog, replace(accuracy, tolerance=text))
@@ -143,7 +143,7 @@ def _offer_ranking_tolerance(ask_with: _Accurately, accuracy: Accuracy, plan: Pl
 
     Groups that differ by less may stand in either order. No threshold limits the amount.
     """
-    ranked = plan.asked.ranked
+    ranked = plan.asked_question.ranked
     if ranked is None:
         return None
 
@@ -153,7 +153,7 @@ def _offer_ranking_tolerance(ask_with: _Accurately, accuracy: Accuracy, plan: Pl
     fit = find_smallest_number(
         lambda amount: ask_with(replace(accuracy, tolerance=write_tolerance(amount))),
         target,
-        now=max(1, ceil(ranked.slack)),
+        now=max(1, ceil(ranked.tolerance_value)),
     )
     return _make_offer("keyhole.tolerance = '{}'", fit and replace(fit, text=quote_literal(write_tolerance(fit.text))))
 
@@ -165,12 +165,12 @@ def _offer_difference_tolerances(
 
     All amounts are multiplied by the smallest sufficient factor.
     """
-    if not plan.asked.priced_differences:
+    if not plan.asked_question.priced_differences:
         return None
 
     def write_tolerance(times: int) -> str:
         text = accuracy.tolerance
-        for name, amount in plan.asked.priced_differences:
+        for name, amount in plan.asked_question.priced_differences:
             text = set_amount(text, name, f"{amount * times:f}")
         return text
 
@@ -207,8 +207,8 @@ def _find_group_size(
 
 def _find_base(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, target: CostLimit) -> AffordableValue | None:
     """Return the least size of other groups, larger than every base of the question, that the target affords."""
-    read = plan.asked.functionals
-    guards = [atom.guard for atom in plan.asked.atoms if atom.guard and read[atom.functional].cell_reads]
+    read = plan.asked_question.functionals
+    guards = [atom.guard for atom in plan.asked_question.atoms if atom.guard and read[atom.functional].cell_reads]
     bases = [number for guard in guards for number in _list_numbers(guard)]
     if not bases:
         return None
@@ -247,16 +247,21 @@ def _combine_two_levers(ask_with: _Accurately, accuracy: Accuracy, plan: Plan, t
 def _find_percentage(tolerance: str) -> Decimal:
     """Return the largest percentage in a tolerance's text; 0 if it has none."""
     found = parse_tolerances(tolerance)
-    amounts = (*((found.default,) if found.default is not None else ()), *(amount for _, amount in found.named))
+    amounts = (
+        *((found.default_tolerance,) if found.default_tolerance is not None else ()),
+        *(amount for _, amount in found.named_tolerances),
+    )
     return max((one.number for one in amounts if one.is_percent or one.refers_to_bounds), default=Decimal(0))
 
 
 def raise_group_minimum(asked: Asked, catalog: Catalog, plan: Plan, target: CostLimit) -> str | None:
-    """Return the question's text with a higher minimum in its condition on group size.
+    """Return the question's text with a larger minimum in its condition on group size.
 
     Return None if no minimum makes the question fit, or if the text does not write the minimum as one number.
     """
-    guards = [(atom.text, number) for atom in plan.asked.atoms if atom.guard for number in _list_numbers(atom.guard)]
+    guards = [
+        (atom.text, number) for atom in plan.asked_question.atoms if atom.guard for number in _list_numbers(atom.guard)
+    ]
     if len({number for _, number in guards}) != 1:
         return None
     number = guards[0][1]
@@ -272,7 +277,7 @@ def raise_group_minimum(asked: Asked, catalog: Catalog, plan: Plan, target: Cost
     if raise_number(asked.question, number, to=number) is None:
         return None
     fit = find_smallest_number(with_number, target, now=number, most=_find_rows(plan, catalog))
-    guard = next(atom.guard for atom in plan.asked.atoms if atom.guard)
+    guard = next(atom.guard for atom in plan.asked_question.atoms if atom.guard)
     return None if fit is None else f"ask for larger groups: {guard.replace(str(number), fit.text)}"
 
 

@@ -34,7 +34,7 @@ class ShortGroups:
 
 
 def find_short_groups(service: Service, refused: Claim, shortage: OverBudget) -> ShortGroups | None:
-    """Return the groups whose balances do not cover a question. Raise KH502.
+    """Return the groups whose balances do not cover a question. Raise KH502 if the ledger is not available.
 
     Return None if no group's balance covers it, or if all groups share one balance.
     """
@@ -47,9 +47,10 @@ def find_short_groups(service: Service, refused: Claim, shortage: OverBudget) ->
 def find_unit_question(service: Service, refused: Claim) -> str | None:
     """Return a question that counts privacy units instead of rows, if that one fits. Return None otherwise.
 
-    One unit changes a count of units by at most one, however many rows it has. Raise KH502.
+    One unit changes a count of units by at most one, however many rows it has. Raise KH502 if the ledger is not
+    available.
     """
-    question = refused.plan.asked
+    question = refused.plan.asked_question
     if len(question.table.unit) != 1:
         return None
     text = count_units(refused.asked.question, question.table.get_column(question.table.unit[0]))

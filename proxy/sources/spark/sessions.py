@@ -13,8 +13,8 @@ from planner.errors import KeyholeError
 from proxy.sources.spark.address import SparkAddress
 from proxy.sources.spark.connection import SparkSession, explain_failure
 from proxy.sources.spark.spark_refusals import (
+    refuse_ignored_setting,
     refuse_other_engine,
-    refuse_unkept_meaning,
     refuse_unkept_setting,
     report_missing_namespace,
     report_unreachable_spark,
@@ -61,7 +61,7 @@ def open_session(place: SparkServer, *, seconds: float) -> SparkSession:
     session = SparkSession(place.address)
     try:
         with session.close_after(seconds):
-            _reach(lambda: session.configure({**place.settings, **place.required}))
+            _explain_failures(lambda: session.configure({**place.settings, **place.required}))
             check_session(session, engine=place.engine, required=place.required)
             _use(session, place)
     except BaseException:
@@ -72,7 +72,7 @@ def open_session(place: SparkServer, *, seconds: float) -> SparkSession:
 
 def check_session(session: SparkSession, *, engine: str | None, required: Mapping[str, str]) -> None:
     """Check that the session's engine and settings give SQL the meaning that Keyhole assumes. Raise KH008 if not."""
-    kept = _reach(lambda: session.read_settings(tuple(required)))
+    kept = _explain_failures(lambda: session.read_settings(tuple(required)))
     told = _try_constants(session)
     found = find_engine(session) if isinstance(told, KeyholeError) else _name_engine(told[0])
     if engine is not None and found != engine:
@@ -85,12 +85,17 @@ def check_session(session: SparkSession, *, engine: str | None, required: Mappin
         raise told
     for (name, (_, wanted)), given in zip(_MEANINGS.items(), told[1:], strict=True):
         if given != wanted:
-            raise refuse_unkept_meaning(name, wanted=wanted, found=str(given))
+            raise refuse_ignored_setting(name, wanted=wanted, found=str(given))
 
 
 def find_engine(session: SparkSession) -> str:
-    """Return the name of the session's engine: `spark`, `sail`, or the server's own name. Raise KH008."""
-    ((version,),) = (row.values() for row in _reach(lambda: session.read_rows("SELECT version() AS version")))
+    """Return the name of the session's engine: `spark`, `sail`, or the server's own name.
+
+    Raise KH008 if the source does not answer.
+    """
+    ((version,),) = (
+        row.values() for row in _explain_failures(lambda: session.read_rows("SELECT version() AS version"))
+    )
     return _name_engine(version)
 
 
@@ -108,7 +113,7 @@ def _try_constants(session: SparkSession) -> tuple[object, ...] | KeyholeError:
         # from a relation of constants: Spark computes these where it plans, and sends no worker anything
         (row,) = session.read_tuples(f"SELECT {columns} FROM VALUES (1) AS one(x)")
     except Exception as error:
-        return refuse_unkept_meaning("its SQL", wanted="values", found=explain_failure(error))
+        return refuse_ignored_setting("its SQL", wanted="values", found=explain_failure(error))
     return row
 
 
@@ -125,7 +130,7 @@ def _use(session: SparkSession, place: SparkServer) -> None:
         raise failure
 
 
-def _reach(work: Callable[[], _Result]) -> _Result:
+def _explain_failures(work: Callable[[], _Result]) -> _Result:
     """Return the result of `work`. Raise KH008, with the text of the server or the network."""
     try:
         return work()

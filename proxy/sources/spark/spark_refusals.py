@@ -75,7 +75,7 @@ def refuse_unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError
     )
 
 
-def refuse_unkept_meaning(name: str, *, wanted: str, found: str) -> KeyholeError:
+def refuse_ignored_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
     """Return the refusal of a server that reports a setting but does not follow it."""
     return KeyholeError(
         "KH008",

@@ -127,7 +127,7 @@ def _follow(known: _DescribedRelation, session: SparkSession) -> Iterator[_Descr
         if one.view is None:
             yield one
             continue
-        for named in _list_named(one):
+        for named in _list_named_relations(one):
             further = _describe(named, session)
             if further.name not in seen:
                 seen.add(further.name)
@@ -136,7 +136,7 @@ def _follow(known: _DescribedRelation, session: SparkSession) -> Iterator[_Descr
             raise refuse_unread_view(known.name)
 
 
-def _list_named(view: _DescribedRelation) -> Iterator[str]:
+def _list_named_relations(view: _DescribedRelation) -> Iterator[str]:
     """Yield the relations that a view's text names, with the schema in which each name is looked up."""
     try:
         tree = sqlglot.parse_one(view.view or "", read="spark")

@@ -77,18 +77,27 @@ class SparkSource:
         return self._run_for_owner(lambda session: list_relations(session, database=self._place.database))
 
     def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """Return a relation's columns by PostgreSQL's type names. Raise KH006 and KH008."""
+        """Return a relation's columns by PostgreSQL's type names.
+
+        Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+        """
         columns = self._read_shape(relation, lambda session: read_columns(relation, session))
         if not columns:  # what Sail makes of files that are not there
             raise report_unknown_relation(relation)
         return columns
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the stored tables and files that a relation reads. Raise KH006 and KH008."""
+        """Return the stored tables and files that a relation reads.
+
+        Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+        """
         return self._read_shape(relation, lambda session: identify_relation(relation, session))
 
     def read_state(self, relation: str) -> str:
-        """Return a digest of the names of the relation's files. Raise KH006 and KH008."""
+        """Return a digest of the names of the relation's files.
+
+        Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+        """
         return self._read_shape(relation, lambda session: read_state(relation, session))
 
     def read_files(self, relation: str) -> None:
@@ -102,13 +111,17 @@ class SparkSource:
         """Do nothing: each statement finds the tables that are there."""
 
     def estimate_rows(self, relation: str) -> int:
-        """Return the engine's estimate of the relation's number of rows. Raise KH006 and KH008."""
+        """Return the engine's estimate of the relation's number of rows.
+
+        Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+        """
         return self._read_shape(relation, lambda session: estimate_rows(relation, session))
 
     def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
-        """Return the rows of a public table, sorted by all columns. Raise KH006 and KH008.
+        """Return the rows of a public table, sorted by all columns.
 
-        If the table has more than `most` rows, return `most` + 1 of them.
+        Raise KH006 if the relation cannot be read, and KH008 if the source does not answer. If the table has more than
+        `most` rows, return `most` + 1 of them.
         """
         schema = self.read_schema(relation)
         return self._run_for_owner(
@@ -116,7 +129,10 @@ class SparkSource:
         )
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """Return the exact, unprotected rows of a statement, for the owner alone. Raise KH006 and KH008."""
+        """Return the exact, unprotected rows of a statement, for the owner alone.
+
+        Raise KH006 if the relation cannot be read, and KH008 if the source does not answer.
+        """
         return self._read_shape(
             relation,
             lambda session: tuple(tuple(map(convert_value, row)) for row in session.read_tuples(sql)),
@@ -164,7 +180,7 @@ class SparkSource:
         """
 
         def query(session: SparkSession) -> TrueAggregates:
-            for relation in rewritten.pinned:
+            for relation in rewritten.pinned_relations:
                 session.add_view(relation.name, self._pins.get(relation))
 
             def check() -> None:

@@ -37,7 +37,7 @@ def test_a_loss_of_the_newest_form_of_a_charge_is_from_a_newer_version() -> None
         previous_hash=GENESIS,
         domains={},
     )
-    payload = record.payload.replace('"v":1', '"v":3')
+    payload = record.payload.replace('"v":1', '"v":4')
     written = chain_record(
         number=1,
         kind=record.kind,

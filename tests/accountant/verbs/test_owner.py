@@ -309,10 +309,10 @@ def test_what_owners_decided_reads_back_as_it_was(ledger_url: str) -> None:
         assert approved.question == "q1"
         assert isinstance(window, WindowOpened)
         assert ledger.find_headroom(charge(), limits()).epsilon_nano == 4 * NANO
-        newest = ledger.owner.list_decided(limit=100)
+        newest = ledger.owner.list_latest_decisions(limit=100)
         assert [event for _, event in newest] == decided[::-1]
         assert [number for number, _ in newest] == [7, 6, 5, 4, 3, 2]
-        assert ledger.owner.list_decided(limit=2) == newest[:2]
+        assert ledger.owner.list_latest_decisions(limit=2) == newest[:2]
 
 
 def test_what_no_budget_covers_is_written_down_once_and_read_back(ledger_url: str) -> None:

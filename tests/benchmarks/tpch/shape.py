@@ -44,7 +44,7 @@ def count_parts(catalog: Catalog) -> Iterator[list[str]]:
             for name, one in (("steps kept", written), ("heavy units apart", written.from_kept_steps)):
                 if one is not None and one.steps:
                     forms[name] = one.write_from_kept(
-                        {step.name: "kept" for step in one.steps if step.rows is not None}
+                        {step.name: "kept" for step in one.steps if step.kept_rows is not None}
                     )
             for form, sql in forms.items():
                 yield [dialect.name, query, form, *(str(len(part.findall(sql))) for part in PARTS.values())]

@@ -277,7 +277,7 @@ def test_groups_that_having_leaves_out_lose_nothing_to_the_ranking(house: House)
     plan = pipeline.plan_asked_question(house.service, question)
     assert plan.ranking is not None
     values = house.service.source.read_aggregates(
-        plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=60_000
+        plan.rewritten, plan.question.keys, functionals=len(plan.question.computed_functionals), timeout_ms=60_000
     ).values
     outcome = noise_reuse.decide_question(plan, None, values, is_drawn_at_once=False, noise=house.service.noise)
     ranking = rank_passed_keys(plan, outcome, values, noise=house.service.noise)

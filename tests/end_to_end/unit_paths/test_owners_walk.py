@@ -109,7 +109,7 @@ def test_rows_count_for_the_customers_that_keys_lead_to(walked: House) -> None:
             for sql, keys in ASKED:
                 assert [key for (key,) in connection.execute(sql.encode()).fetchall()] == keys, sql
         told = "\n".join(line for (line,) in connection.execute(EXPLAIN).fetchall())
-    assert "a row of lineitem belongs to whom it leads to, in orders by l_shop, l_orderkey" in told
+    assert "a row of lineitem belongs to the privacy unit that it leads to, in orders by l_shop, l_orderkey" in told
     assert "any cell" in told, told
     assert walked.most_spent("customer") > 0
     assert walked.most_spent("lineitem") == walked.most_spent("orders") == 0

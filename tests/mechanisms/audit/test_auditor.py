@@ -33,7 +33,7 @@ from mechanisms.audit.subjects import (
 )
 from mechanisms.audit.worst_cases import list_critical_neighbours, make_audit_tasks, widen_tolerances
 from mechanisms.formula import TRUE, Booleans, Cut, Integers
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, lay_on_paths
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, plan_on_paths
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.noise.gradual_release import draw_chain
 from mechanisms.protocol import Calibration, Mechanism
@@ -228,7 +228,7 @@ def test_two_refinements_of_one_value_are_flagged(twice: bool) -> None:
         def draw(samples: int) -> Transcripts:
             aggregates = np.full((1, samples), value, dtype=np.int64)
             first = Keyhole().decide(coarse, aggregates, noise=noise)
-            question = lay_on_paths(fine, first.paths)
+            question = plan_on_paths(fine, first.paths)
             assert question is not None
             later = [decide_on_refined_paths(question, aggregates, noise=noise) for _ in range(1 + twice)]
             paths = [path for outcome in later for path in outcome.paths if path is not None]

@@ -10,28 +10,30 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers
 from mechanisms.keyhole.taken_cells import Weights
-from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, Exposure, TakenCells
+from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, Exposure, UsedCells
 from mechanisms.threshold.joint_loss import expose_all_functionals
 
 Key: TypeAlias = tuple[int, ...]
-Part: TypeAlias = tuple[int, int, TakenCells]
+Part: TypeAlias = tuple[int, int, UsedCells]
 """A sum, how many times it counts, and in which cells."""
 
 
-def lag(size: int, *, axis: int = 0, by: int = 1) -> TakenCells:
+def lag(size: int, *, axis: int = 0, by: int = 1) -> UsedCells:
     """Return the cell that many places before, or after."""
-    return TakenCells(axis=axis, taken=tuple((place - by,) if 0 <= place - by < size else () for place in range(size)))
+    return UsedCells(
+        axis=axis, used_places=tuple((place - by,) if 0 <= place - by < size else () for place in range(size))
+    )
 
 
-def frame(size: int, *, axis: int = 0, length: int | None = None, mean: bool = False) -> TakenCells:
+def frame(size: int, *, axis: int = 0, length: int | None = None, mean: bool = False) -> UsedCells:
     """Return the last cells up to a key's own, all of them without a length."""
     taken = tuple(tuple(range(0 if length is None else max(0, at - length + 1), at + 1)) for at in range(size))
-    return TakenCells(axis=axis, taken=taken, most=lcm(*map(len, taken)) if mean else 0)
+    return UsedCells(axis=axis, used_places=taken, most_places=lcm(*map(len, taken)) if mean else 0)
 
 
-def total(*axes: int) -> TakenCells:
+def total(*axes: int) -> UsedCells:
     """Return all cells along some axes."""
-    return TakenCells(whole=axes)
+    return UsedCells(summed_axes=axes)
 
 
 def common_sums(
@@ -80,9 +82,9 @@ def list_keys(common: CommonSums) -> list[Key]:
     return list(product(*map(range, common.shape)))
 
 
-def _list_cells(where: TakenCells, key: Key, shape: Sequence[int]) -> Iterator[Key]:
+def _list_cells(where: UsedCells, key: Key, shape: Sequence[int]) -> Iterator[Key]:
     ways: list[Sequence[int]] = [
-        range(size) if axis in where.whole else where.taken[own] if axis == where.axis else (own,)
+        range(size) if axis in where.summed_axes else where.used_places[own] if axis == where.axis else (own,)
         for axis, (own, size) in enumerate(zip(key, shape, strict=True))
     ]
     return iter(product(*ways))
@@ -92,12 +94,12 @@ def coefficients(common: CommonSums, functional: int, key: Key) -> Counter[tuple
     """Return how often each cell of each sum counts for a key; None if the key lacks one that no constant replaces."""
     found: Counter[tuple[int, Key]] = Counter()
     for (place, times), where in zip(common.readings[functional], common.cells[functional], strict=True):
-        taken = where.taken[key[where.axis]] if where.axis is not None else ()
+        taken = where.used_places[key[where.axis]] if where.axis is not None else ()
         if where.axis is not None and not taken:
-            if where.otherwise is None:
+            if where.empty_value is None:
                 return None
             continue
-        each = where.most // len(taken) if where.most else 1
+        each = where.most_places // len(taken) if where.most_places else 1
         for cell in _list_cells(where, key, common.shape):
             found[place, cell] += times * each
     return found
@@ -117,9 +119,9 @@ def read_plainly(common: CommonSums, functional: int, sums: Integers) -> tuple[l
         found = coefficients(common, functional, key)
         present.append(found is not None)
         constant = sum(
-            where.otherwise or 0
+            where.empty_value or 0
             for where in common.cells[functional]
-            if where.axis is not None and not where.taken[key[where.axis]]
+            if where.axis is not None and not where.used_places[key[where.axis]]
         )
         values.append(
             constant + sum(times * int(sums[place][places[cell]]) for (place, cell), times in (found or {}).items())

@@ -15,7 +15,7 @@ from mechanisms.formula import AllOf, Integers
 from mechanisms.keyhole.cell_means import bound_error, compare_exact_means, decide_means
 from mechanisms.keyhole.cell_readings import bound_false_accept, bound_false_reject
 from mechanisms.keyhole.noisy_cells import evaluate_literal
-from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, TakenCells, Unachievable
+from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, UsedCells, Unachievable
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import compute_joint_loss, list_sum_rates
 from tests.effort import examples, rounds
@@ -37,7 +37,7 @@ def mean_pair(
     return MeanPair(times, constant, Fraction(1, 100), REACH, other_reach, ROWS, other_rows)
 
 
-def compare_means(shape: tuple[int, ...], own: TakenCells, other: TakenCells, pair: MeanPair) -> CommonSums:
+def compare_means(shape: tuple[int, ...], own: UsedCells, other: UsedCells, pair: MeanPair) -> CommonSums:
     """Return a comparison of the means of two readings of sum 0 over the rows of sum 1."""
     parts = [(0, 1, own), (1, 1, own), (0, 1, other), (1, 1, other)]
     return replace(common_sums(shape, parts, sensitivities=(REACH, 1)), means=(pair,))

@@ -19,7 +19,7 @@ from mechanisms.keyhole.cell_readings import (
 from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.keyhole.taken_cells import LARGEST_VALUE, read_cells, weigh_noises
 from mechanisms.noise.noise_sum import Noises, WeightedNoise, merge_equal_noises
-from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, TakenCells, Unachievable
+from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, Unachievable, UsedCells
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import (
     compute_joint_loss,
@@ -61,9 +61,9 @@ READINGS: dict[str, tuple[tuple[int, ...], list[Part]]] = {
     "a running total beside its own": ((4,), [(0, 1, frame(4)), (0, -1, OWN_CELL)]),
     "a moving mean": ((5,), [(0, 7, OWN_CELL), (0, -1, frame(5, length=3, mean=True))]),
     "a share of a total": ((2, 3), SHARE),
-    "a share of last month's total": ((3, 4), [(0, 4, OWN_CELL), (0, -1, TakenCells((1,), 0, lag(3).taken))]),
+    "a share of last month's total": ((3, 4), [(0, 4, OWN_CELL), (0, -1, UsedCells((1,), 0, lag(3).used_places))]),
     "the grand total": ((2, 2, 2), [(0, 1, total(0, 1, 2))]),
-    "growth over 0 at first": ((3,), [(0, 5, OWN_CELL), (0, -6, replace(lag(3), otherwise=0))]),
+    "growth over 0 at first": ((3,), [(0, 5, OWN_CELL), (0, -6, replace(lag(3), empty_value=0))]),
     "two sums": ((4,), [(0, 1, OWN_CELL), (1, -3, lag(4)), (1, 1, OWN_CELL)]),
 }
 
@@ -76,16 +76,16 @@ class Silence(SeededNoise):
 
 
 @st.composite
-def _cells(draw: st.DrawFn, shape: tuple[int, ...]) -> TakenCells:
+def _cells(draw: st.DrawFn, shape: tuple[int, ...]) -> UsedCells:
     axes = range(len(shape))
     axis = draw(st.none() | st.sampled_from(axes))
     whole = tuple(one for one in axes if one != axis and draw(st.booleans()))
     if axis is None:
-        return TakenCells(whole)
+        return UsedCells(whole)
     places = st.lists(st.integers(0, shape[axis] - 1), unique=True, max_size=3)
     taken = tuple(tuple(sorted(draw(places))) for _ in range(shape[axis]))
     most = math.lcm(*(len(one) for one in taken if one)) if draw(st.booleans()) else 0
-    return TakenCells(whole, axis, taken, most, draw(st.none() | st.integers(-20, 20)))
+    return UsedCells(whole, axis, taken, most, draw(st.none() | st.integers(-20, 20)))
 
 
 @st.composite
@@ -313,7 +313,7 @@ def test_a_predicate_is_null_where_a_cell_is_missing_and_nothing_else_decides_it
 @pytest.mark.parametrize("rising", [True, False])
 def test_a_value_that_is_a_constant_is_compared_without_a_shift(name: str, rising: bool) -> None:
     """Without noise: the first month reads 7 in place of the month before, and the second the first's 7."""
-    common = common_sums((2,), [(0, 1, replace(lag(2), otherwise=7))])
+    common = common_sums((2,), [(0, 1, replace(lag(2), empty_value=7))])
     made = calibrate(name, cell_task(common, above(0, 7, 30) if rising else below(0, 6, 30)))
     assert made.tests[0].shift > 0
     passed = MECHANISMS[name].decide(made, np.array([[7, 0]]), noise=Silence(0)).passed
@@ -349,9 +349,9 @@ def test_the_real_mechanism_errs_no_more_often_than_promised(name: str, reading:
     assert many * 0.1 / 2 < wrong <= stats.binom.isf(1e-6, many, 0.1)
 
 
-def _behind_one_axis(where: TakenCells) -> TakenCells:
-    whole = tuple(axis + 1 for axis in where.whole)
-    return replace(where, whole=whole, axis=None if where.axis is None else where.axis + 1)
+def _behind_one_axis(where: UsedCells) -> UsedCells:
+    whole = tuple(axis + 1 for axis in where.summed_axes)
+    return replace(where, summed_axes=whole, axis=None if where.axis is None else where.axis + 1)
 
 
 def _solve(common: CommonSums, key: tuple[int, ...], value: int) -> Integers:
@@ -405,7 +405,7 @@ MOVING = {
 @pytest.mark.parametrize("frames", MOVING)
 def test_moving_means_keep_their_rates_where_their_frames_are_cut_short(frames: str) -> None:
     """At every day of the first frame, by convolution. The day with the widest noise decides the price, and uses it."""
-    unit = max(where.most for _, _, where in MOVING[frames])
+    unit = max(where.most_places for _, _, where in MOVING[frames])
     parts = [(place, unit if where == OWN_CELL else times, where) for place, times, where in MOVING[frames]]
     common = common_sums((500,), parts)
     made = calibrate("keyhole", cell_task(common, above(0, 300 * unit, 12 * unit)))
@@ -425,14 +425,14 @@ def test_moving_means_keep_their_rates_where_their_frames_are_cut_short(frames: 
 @pytest.mark.parametrize("rising", [True, False])
 def test_moving_means_are_compared_in_the_days_that_they_have(frames: str, rising: bool) -> None:
     """Without noise and shift: the mean of each frame is exactly 300, a row more or less beside it."""
-    unit = MOVING[frames][0][2].most
+    unit = MOVING[frames][0][2].most_places
     common = common_sums((500,), MOVING[frames])
     for more in (-1, 0, 1):
         sums = np.full((1, 500), 300, dtype=np.int64)
         sums[0, 250] += more
         cut = above(0, 300 * unit - 1, 9) if rising else below(0, 300 * unit, 9)
         fails = [day for day, one in enumerate(evaluate_literal(common, cut, sums)) if not one]
-        length = max(map(len, MOVING[frames][0][2].taken))
+        length = max(map(len, MOVING[frames][0][2].used_places))
         assert fails == (list(range(250, 250 + length)) if (more < 0 if rising else more > 0) else [])
 
 

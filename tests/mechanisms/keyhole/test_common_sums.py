@@ -15,7 +15,7 @@ from mechanisms.audit.worst_cases import make_audit_tasks, widen_tolerances
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.keyhole.key_parts import KEYS_AT_ONCE
-from mechanisms.keyhole.noise_continuation import decide_with_all_revealed, lay_on_paths
+from mechanisms.keyhole.noise_continuation import decide_with_all_revealed, plan_on_paths
 from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.noise.exact import ExactNoise
 from mechanisms.noise.random_bytes import draw_random_bytes
@@ -69,10 +69,10 @@ def law(test: FunctionalTest, part: Fraction) -> tuple[np.ndarray, np.ndarray]:
     rates = float(test.rate * part), float(test.beside.rate * part)
     near, far = (np.arange(-int(45 / rate) - 1, int(45 / rate) + 2) for rate in rates)
     own = np.array([compute_mass(rates[0], int(value)) for value in near])
-    other = np.zeros(abs(test.beside.times) * (far[-1] - far[0]) + 1)
-    other[:: max(1, abs(test.beside.times))] = [compute_mass(rates[1], int(value)) for value in far]
+    other = np.zeros(abs(test.beside.factor) * (far[-1] - far[0]) + 1)
+    other[:: max(1, abs(test.beside.factor))] = [compute_mass(rates[1], int(value)) for value in far]
     both = np.convolve(own, other)
-    first = int(near[0]) + abs(test.beside.times) * int(far[0])
+    first = int(near[0]) + abs(test.beside.factor) * int(far[0])
     return np.arange(first, first + both.size), both
 
 
@@ -236,7 +236,7 @@ def test_nothing_is_left_for_other_questions(name: str) -> None:
     made = MECHANISMS[name].calibrate(task)
     sums = np.array([[0, 9_000], [1_000, 1_000]])
     assert MECHANISMS[name].decide(made, sums, noise=SeededNoise(1)).paths == ()
-    assert lay_on_paths(made, (None, None)) is None
+    assert plan_on_paths(made, (None, None)) is None
     in_full = decide_with_all_revealed(made, sums, noise=SeededNoise(1))
     assert in_full.epsilon.tolist() == [made.worst_case_epsilon] * 2
 

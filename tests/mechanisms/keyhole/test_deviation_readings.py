@@ -14,7 +14,7 @@ from mechanisms.formula import Cut
 from mechanisms.keyhole.cell_readings import bound_false_accept, bound_false_reject, find_affordable_tolerance
 from mechanisms.keyhole.cell_statistics import compute_statistics
 from mechanisms.keyhole.noisy_cells import evaluate_literal
-from mechanisms.protocol import LARGEST, OWN_CELL, Calibration, CommonSums, Deviation, TakenCells, Unachievable
+from mechanisms.protocol import LARGEST, OWN_CELL, Calibration, CommonSums, Deviation, Unachievable, UsedCells
 from mechanisms.registry import MECHANISMS
 from tests.effort import examples, rounds
 from tests.mechanisms.keyhole.cell_worlds import Part, above, below, cell_task, common_sums, frame, total
@@ -56,8 +56,8 @@ def test_a_deviation_is_compared_by_its_square(cells: list[int], spread: Deviati
 def test_a_frame_has_the_deviation_of_its_own_cells() -> None:
     where = replace(frame(4, length=3), statistic=SAMPLE)
     common = common_sums((4,), [(0, 2, where)])
-    assert where.taken[0] == (0,)
-    lacking = common_sums((4,), [(0, 2, replace(where, taken=((), *where.taken[1:])))])
+    assert where.used_places[0] == (0,)
+    lacking = common_sums((4,), [(0, 2, replace(where, used_places=((), *where.used_places[1:])))])
     sums = np.array([[5, 9, 1, 1]])
     found = [
         [bool(one) for one in evaluate_literal(lacking, above(0, 2 * least - 1, 9), sums)] for least in (2, 3, 4, 5)
@@ -177,7 +177,7 @@ def test_the_loss_is_that_of_one_cell_however_many_a_deviation_reads() -> None:
 
 def test_two_statistics_are_refused() -> None:
     spread, largest = replace(total(0), statistic=WHOLE), replace(total(0), statistic=LARGEST)
-    pairs: tuple[tuple[TakenCells, TakenCells], ...] = ((spread, largest), (spread, replace(spread, statistic=SAMPLE)))
+    pairs: tuple[tuple[UsedCells, UsedCells], ...] = ((spread, largest), (spread, replace(spread, statistic=SAMPLE)))
     for one, other in pairs:
         with pytest.raises(Unachievable, match="other groups' one") as refused:
             calibrate(common_sums((5,), [(0, 2, one), (0, -2, other)]), above(0, 0, 90))

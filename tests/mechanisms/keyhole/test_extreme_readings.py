@@ -18,7 +18,7 @@ from mechanisms.keyhole.cell_statistics import compute_statistics, locate_quanti
 from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.keyhole.taken_cells import count_candidates
 from mechanisms.noise.noise_sum import WeightedNoise, merge_equal_noises
-from mechanisms.protocol import LARGEST, LEAST, OWN_CELL, Calibration, CommonSums, Quantile, TakenCells, Unachievable
+from mechanisms.protocol import LARGEST, LEAST, OWN_CELL, Calibration, CommonSums, Quantile, UsedCells, Unachievable
 from mechanisms.registry import MECHANISMS
 from tests.effort import examples, rounds
 from tests.mechanisms.keyhole.cell_worlds import Part, above, below, cell_task, common_sums, frame, list_keys, total
@@ -35,7 +35,7 @@ def calibrate(common: CommonSums, tolerance: int, *, rising: bool = True) -> Cal
     return MECHANISMS["keyhole"].calibrate(cell_task(common, cut))
 
 
-def read_extreme(where: TakenCells, sums: Integers, key: tuple[int, ...]) -> int | None:
+def read_extreme(where: UsedCells, sums: Integers, key: tuple[int, ...]) -> int | None:
     """Return the largest, least or median cell of a key, found one by one; None if it takes none."""
     taken = [
         int(sums[cell])
@@ -51,16 +51,16 @@ def read_extreme(where: TakenCells, sums: Integers, key: tuple[int, ...]) -> int
 
 
 @st.composite
-def extremes(draw: st.DrawFn, shape: tuple[int, ...]) -> TakenCells:
+def extremes(draw: st.DrawFn, shape: tuple[int, ...]) -> UsedCells:
     axes = range(len(shape))
     axis = draw(st.none() | st.sampled_from(axes))
     whole = tuple(one for one in axes if one != axis and draw(st.booleans()))
     statistic = draw(st.sampled_from((LARGEST, LEAST, MEDIAN)))
     if axis is None:
-        return TakenCells(whole or (0,), statistic=statistic)
+        return UsedCells(whole or (0,), statistic=statistic)
     places = st.lists(st.integers(0, shape[axis] - 1), unique=True, max_size=3)
     taken = tuple(tuple(sorted(draw(places))) for _ in range(shape[axis]))
-    return TakenCells(whole, axis, taken, otherwise=draw(st.none() | st.integers(-20, 20)), statistic=statistic)
+    return UsedCells(whole, axis, taken, empty_value=draw(st.none() | st.integers(-20, 20)), statistic=statistic)
 
 
 @examples(200, quick=30)
@@ -75,7 +75,7 @@ def test_the_largest_and_least_are_those_of_all_cells(data: st.DataObject, own: 
     values: list[int | None] = []
     for key in list_keys(common):
         found = read_extreme(where, sums, key)
-        constant = None if where.otherwise is None else where.otherwise
+        constant = None if where.empty_value is None else where.empty_value
         beside = constant if found is None else factor * found
         values.append(None if beside is None else beside + own * int(sums[key]))
     for cut in (-5, 0, 4):

@@ -23,7 +23,7 @@ from mechanisms.keyhole.noise_continuation import (
     Continuation,
     decide_on_known_values,
     decide_on_refined_paths,
-    lay_on_paths,
+    plan_on_paths,
 )
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
@@ -64,7 +64,7 @@ def alike(*values: int, keys: int = KEYS) -> Integers:
 
 
 def laid(mechanism: Mechanism, task: DecisionTask, paths: tuple[NoisePath | None, ...]) -> Continuation:
-    found = lay_on_paths(mechanism.calibrate(task), paths)
+    found = plan_on_paths(mechanism.calibrate(task), paths)
     assert found is not None
     return found
 
@@ -227,7 +227,7 @@ def test_paths_only_grow_at_the_top(first: str, questions: list[tuple[str, int, 
         mechanism = MECHANISMS[name]
         task = task_of(count(cut, tolerance, above=above), fnr=share, fpr=share)
         assert path is not None
-        question = lay_on_paths(mechanism.calibrate(task), (path,))
+        question = plan_on_paths(mechanism.calibrate(task), (path,))
         if question is None:
             continue
         assert question.calibration.fnr is not None
@@ -282,7 +282,7 @@ def test_any_questions_on_one_path_keep_their_bounds(seed: int) -> None:
             fpr=chosen.choice((0.4, 0.05, 1e-6)),
         )
         mechanism = chosen.choice((PROGRESSIVE, KEYHOLE))
-        question = lay_on_paths(mechanism.calibrate(task), paths)
+        question = plan_on_paths(mechanism.calibrate(task), paths)
         if question is None:
             outcome = mechanism.decide(mechanism.calibrate(task), values, noise=SeededNoise(turn))
         else:
@@ -478,27 +478,27 @@ def test_noise_on_block_indices_leaves_no_path() -> None:
     assert calibration.tests[0].block > 1
     outcome = PROGRESSIVE.decide(calibration, alike(100, keys=5), noise=SeededNoise(1))
     assert outcome.paths == (None,)
-    assert lay_on_paths(calibration, outcome.paths) is None
+    assert plan_on_paths(calibration, outcome.paths) is None
 
 
 def test_long_paths_grow_no_longer() -> None:
     rates = tuple(Fraction(level, 1 << 20) for level in range(1, MOST_RATES + 1))
     path = NoisePath(rates=rates, values=np.zeros((MOST_RATES, 1), dtype=np.int64), reached=np.zeros(1, dtype=np.int8))
-    assert lay_on_paths(PROGRESSIVE.calibrate(task_of(count())), (path,)) is None
-    assert lay_on_paths(PROGRESSIVE.calibrate(task_of(count(tolerance=500_000))), (path,)) is not None
+    assert plan_on_paths(PROGRESSIVE.calibrate(task_of(count())), (path,)) is None
+    assert plan_on_paths(PROGRESSIVE.calibrate(task_of(count(tolerance=500_000))), (path,)) is not None
 
 
 def test_other_mechanisms_are_not_continued() -> None:
     before = asked(PROGRESSIVE, task_of(count()), alike(100, keys=5), seed=1)
     assert Tslm.name not in CONTINUABLE
-    assert lay_on_paths(Tslm().calibrate(task_of(count())), before.paths) is None
+    assert plan_on_paths(Tslm().calibrate(task_of(count())), before.paths) is None
 
 
 def test_paths_are_of_the_questions_keys() -> None:
     calibration = PROGRESSIVE.calibrate(task_of(count()))
     before = asked(PROGRESSIVE, task_of(count()), alike(100, keys=5), seed=1)
     with pytest.raises(ValueError, match="one path or None for each part with noise"):
-        lay_on_paths(calibration, (*before.paths, None))
+        plan_on_paths(calibration, (*before.paths, None))
     with pytest.raises(ValueError, match="of the same keys"):
         decide_on_refined_paths(
             laid(PROGRESSIVE, task_of(count()), before.paths), alike(100, keys=6), noise=SeededNoise(1)

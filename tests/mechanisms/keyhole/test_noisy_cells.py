@@ -18,7 +18,7 @@ from mechanisms.keyhole.noise_continuation import (
     decide_on_known_values,
     decide_on_refined_paths,
     decide_with_all_revealed,
-    lay_on_paths,
+    plan_on_paths,
 )
 from mechanisms.keyhole.noisy_cells import read_noisy_cells
 from mechanisms.keyhole.one_shot import Keyhole
@@ -70,7 +70,7 @@ def asked(task: DecisionTask, *, seed: int = 3) -> Outcome:
 
 
 def laid(task: DecisionTask, paths: Sequence[NoisePath | None]) -> Continuation | None:
-    return lay_on_paths(Keyhole().calibrate(task), tuple(paths))
+    return plan_on_paths(Keyhole().calibrate(task), tuple(paths))
 
 
 def path_at(*rates: Fraction, keys: int = MONTHS) -> NoisePath:
@@ -170,7 +170,7 @@ def test_refined_cells_have_the_law_of_new_noise() -> None:
     common = common_sums((keys,), [(0, 10, OWN_CELL), (0, -1, total(0))], sensitivities=(1,))
     wide, sharp = (Keyhole().calibrate(cell_task(common, above(0, 0, tolerance))) for tolerance in (60_000, 30_000))
     values = np.zeros((1, keys), dtype=np.int64)
-    found = lay_on_paths(sharp, Keyhole().decide(wide, values, noise=SeededNoise(4)).paths)
+    found = plan_on_paths(sharp, Keyhole().decide(wide, values, noise=SeededNoise(4)).paths)
     assert found is not None
     path = decide_on_refined_paths(found, values, noise=SeededNoise(5)).paths[0]
     assert path is not None
@@ -285,7 +285,7 @@ def test_a_chain_of_questions_costs_a_cell_its_finest_values(tolerances: tuple[i
             calibration = Keyhole().calibrate(cell_task(common, formula))
         except Unachievable:
             assume(False)
-        found = lay_on_paths(calibration, paths)
+        found = plan_on_paths(calibration, paths)
         noise = SeededNoise(number)
         if found is None:
             done = Keyhole().decide(calibration, months(), noise=noise)
@@ -308,5 +308,5 @@ def test_common_sums_of_a_group_alone_leave_nothing() -> None:
     """Their noise is drawn for the keys that are still open, and no path says so."""
     common: CommonSums = replace(common_sums((3,), [(0, 1, OWN_CELL)]), cells=(), shape=())
     made = Keyhole().calibrate(cell_task(common, above(0, 5, 9)))
-    assert lay_on_paths(made, (None,)) is None
+    assert plan_on_paths(made, (None,)) is None
     assert Keyhole().decide(made, np.zeros((1, 3), dtype=np.int64), noise=SeededNoise(1)).paths == ()

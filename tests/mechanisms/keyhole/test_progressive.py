@@ -21,7 +21,7 @@ from mechanisms.keyhole.run_looks import decide_on_fresh_noise
 from mechanisms.noise.exact import ExactNoise, make_system_noise
 from mechanisms.noise.random_bytes import draw_random_bytes
 from mechanisms.protocol import DecisionTask, Unachievable
-from mechanisms.three_valued import find_undecided, settle_formula
+from mechanisms.three_valued import find_undecided_keys, settle_formula
 from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 from mechanisms.threshold.three_zone import EmptyGroups
 from tests.effort import examples, rounds
@@ -349,7 +349,7 @@ def test_short_cuts_are_sound_on_every_tree(formula: Formula) -> None:
     for known, value, moving in every_state(formula):
         verdicts = {cut: np.array([verdict], dtype=np.int8) for cut, verdict in known.items()}
         assert settle_formula(formula, verdicts, keys=1)[0] in (value, 0)
-        asked = find_undecided(formula, verdicts, keys=1)
+        asked = find_undecided_keys(formula, verdicts, keys=1)
         assert moving <= {functional for functional, matters in asked.items() if matters[0]}
 
 
@@ -378,5 +378,5 @@ def test_short_cuts_are_exact_on_disjunctions_of_conjunctions_and_their_duals(
     for known, value, moving in every_state(turned):
         verdicts = {cut: np.array([verdict], dtype=np.int8) for cut, verdict in known.items()}
         assert settle_formula(turned, verdicts, keys=1)[0] == value
-        asked = find_undecided(turned, verdicts, keys=1)
+        asked = find_undecided_keys(turned, verdicts, keys=1)
         assert moving == {functional for functional, matters in asked.items() if matters[0]}

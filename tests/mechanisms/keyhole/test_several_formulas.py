@@ -27,10 +27,10 @@ from mechanisms.keyhole.noise_continuation import (
     decide_on_known_values,
     decide_on_refined_paths,
     decide_with_all_revealed,
-    lay_on_paths,
+    plan_on_paths,
 )
 from mechanisms.keyhole.one_shot import Keyhole, find_single_thresholds
-from mechanisms.keyhole.progressive import Progressive, find_empty_groups, find_two_sided
+from mechanisms.keyhole.progressive import Progressive, find_empty_groups, find_two_sided_functionals
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Outcome, Unachievable
 from mechanisms.registry import DEFAULT, MECHANISMS
 from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
@@ -200,7 +200,7 @@ def test_every_formula_is_decided_as_it_is_alone_on_the_same_noise(mechanism: Me
     full = decide_with_all_revealed(calibration, values, noise=SeededNoise(9))
 
     def on_the_same_noise(task: DecisionTask) -> Outcome:
-        laid = lay_on_paths(replace(calibration, task=task), full.paths)
+        laid = plan_on_paths(replace(calibration, task=task), full.paths)
         assert laid is not None
         found = decide_on_known_values(
             replace(laid, calibration=replace(calibration, task=task)), noise=SeededNoise(10)
@@ -313,7 +313,7 @@ def test_a_predicate_and_its_negation_keep_their_rates_on_blocks(mechanism: Mech
 
 def test_directions_and_empty_groups_are_those_of_all_formulas() -> None:
     task = scorecard(count(0, 1000, 100), count(0, 400, 100), count(1, 50, 5, above=False), having=count(1), keys=1000)
-    assert find_two_sided(task) == {1}
+    assert find_two_sided_functionals(task) == {1}
     assert find_empty_groups(task, 0, 100) == EmptyGroups(400, 0.05 / 1000)
 
 
@@ -397,7 +397,7 @@ def test_a_scorecard_on_the_noise_of_a_plain_question_keeps_every_rate(place: in
     for values, true in zip(MIXED_EDGES[place], (True, False), strict=True):
         exact = alike(values, keys)
         earlier = mechanism.decide(before, exact, noise=SeededNoise(20 + place))
-        laid = lay_on_paths(calibration, earlier.paths)
+        laid = plan_on_paths(calibration, earlier.paths)
         assert laid is not None
         assert laid.calibration.fnr is not None
         assert laid.calibration.fpr is not None
@@ -416,7 +416,7 @@ def test_a_plain_question_on_the_noise_of_a_scorecard_pays_for_what_is_finer_alo
     values = np.random.default_rng(15).integers(50, 240, (1, 2000)).astype(np.int64)
     mechanism = Progressive()
     first = mechanism.decide(mechanism.calibrate(scorecard(*BANDS, functionals=1)), values, noise=SeededNoise(16))
-    later = lay_on_paths(mechanism.calibrate(alone(scorecard(functionals=1), BANDS[0])), first.paths)
+    later = plan_on_paths(mechanism.calibrate(alone(scorecard(functionals=1), BANDS[0])), first.paths)
     assert later is not None
     assert later.public_fresh_worst == 0.0
     outcome = decide_on_refined_paths(later, values, noise=SeededNoise(17))

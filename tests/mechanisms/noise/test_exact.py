@@ -138,7 +138,7 @@ def test_every_first_byte_is_compared_rightly(probability: Fraction) -> None:
 
 
 def test_a_long_tie_is_settled_by_later_digits() -> None:
-    digits = int(_Coin.from_probability(make_rational(Fraction(1, 3))).further)
+    digits = int(_Coin.from_probability(make_rational(Fraction(1, 3))).next_digits)
     tied = bytes([0x55]) + np.uint64(digits).tobytes() + (0x5555_5555_5555_5555).to_bytes(8, "big")
     assert Scripted(tied + (0x5555_5555_5555_5554).to_bytes(8, "big")).draw_bernoulli(
         probability=Fraction(1, 3), size=1

@@ -59,14 +59,14 @@ def test_every_word_of_an_endless_law_is_compared_rightly(rate: Fraction, *, bel
     """Of all words as many reach each value as there are whole cells below its survival, and one more where a tie falls
     below: by decimal arithmetic of a hundred digits."""
     law = endless(rate)
-    assert law.first.size < 250
+    assert law.first_digits.size < 250
     drawn = read(law, WORDS, below=below)
     with localcontext() as context:
         context.prec = 100
-        for least in range(1, law.first.size + 1):
+        for least in range(1, law.first_digits.size + 1):
             cells = int(decay(rate) ** least * 2**15)
             assert (drawn >= least).sum() == 2 * (cells + below)
-    assert drawn.max() <= law.first.size
+    assert drawn.max() <= law.first_digits.size
 
 
 @pytest.mark.parametrize(("rate", "place"), [(LEAST_RATE, 0), (LEAST_RATE, 36), (Fraction(1, 1000), 0)])
@@ -110,7 +110,7 @@ def test_who_reaches_the_end_goes_on_by_the_tail() -> None:
     law = endless(Fraction(1, 2))
     words = iter([b"\0\0"] * 3 + [b"\xff\xff"])
     drawn = law.draw(1, lambda count: bytes(8) if count == 8 else next(words), signed=False)
-    assert drawn.tolist() == [3 * law.first.size]
+    assert drawn.tolist() == [3 * law.first_digits.size]
 
 
 def test_a_long_tie_is_settled_by_later_digits() -> None:
@@ -143,5 +143,5 @@ def rough(survivals: Survivals) -> Survivals:
 def test_bounds_that_do_not_decide_are_sharpened() -> None:
     survivals = list_geometric_survivals(make_exponential(Fraction(1, 3), doubled=0, most=0), Fraction(1, 3), doubled=0)
     exact, sharpened = (Inversion.from_survivals(given, is_endless=True) for given in (survivals, rough(survivals)))
-    assert np.array_equal(exact.first, sharpened.first)
-    assert np.array_equal(exact.further, sharpened.further)
+    assert np.array_equal(exact.first_digits, sharpened.first_digits)
+    assert np.array_equal(exact.next_digits, sharpened.next_digits)

@@ -15,8 +15,8 @@ from mechanisms.noise.noise_sum import (
     WeightedNoise,
     bound_largest_tail,
     bound_upper_tail,
-    find_largest_reach,
-    find_least_reach,
+    find_largest_quantile,
+    find_upper_quantile,
     merge_equal_noises,
 )
 from tests.effort import examples
@@ -104,7 +104,7 @@ def test_of_several_sums_the_most_likely_decides(kinds: list[Noises], place: flo
     value = at_place(kinds[0], place)
     largest = max(exact_tail(noises, value) for noises in kinds)
     assert largest - 1e-14 <= bound_largest_tail(kinds, value) <= largest + ABOVE
-    assert find_largest_reach(kinds, share) == max(find_least_reach(noises, share) for noises in kinds)
+    assert find_largest_quantile(kinds, share) == max(find_upper_quantile(noises, share) for noises in kinds)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.001])
@@ -119,22 +119,22 @@ def test_of_several_sums_the_most_likely_decides(kinds: list[Noises], place: flo
 )
 def test_continuous_noise_costs_a_hundredth_of_the_reach(noises: Noises, share: float) -> None:
     with patch.object(noise_sum, "MOST_POINTS", 1 << 20):
-        exact = find_least_reach(noises, share)
+        exact = find_upper_quantile(noises, share)
     with continuous_noise():
-        assert exact <= find_least_reach(noises, share) <= 1.01 * exact
+        assert exact <= find_upper_quantile(noises, share) <= 1.01 * exact
 
 
 @pytest.mark.parametrize("count", [2, 12])
 def test_the_reach_of_wide_noise_grows_with_its_width(count: int) -> None:
     """A millionth of a rate is compared with continuous noise, a thousandth is not."""
-    narrow, wide = (find_least_reach((WeightedNoise(1, count, rate),), 0.01) * rate for rate in (1e-3, 1e-6))
+    narrow, wide = (find_upper_quantile((WeightedNoise(1, count, rate),), 0.01) * rate for rate in (1e-3, 1e-6))
     assert 0.998 * narrow <= wide <= 1.004 * narrow
 
 
 @examples(100)
 @given(noises=sums_of_noise, share=st.floats(1e-6, 0.4))
 def test_a_reach_is_the_least_value_with_a_tail_of_at_most_a_share(noises: Noises, share: float) -> None:
-    found = find_least_reach(noises, share)
+    found = find_upper_quantile(noises, share)
     assert found >= 1
     assert exact_tail(noises, found) <= share
     if found > 1:
@@ -145,7 +145,7 @@ def test_a_reach_is_the_least_value_with_a_tail_of_at_most_a_share(noises: Noise
 @pytest.mark.parametrize("noises", [(WeightedNoise(1, 2, 0.5),), (WeightedNoise(1, 1, 0.5), WeightedNoise(3, 2, 1e-6))])
 def test_every_share_is_reached(noises: Noises, share: float) -> None:
     """The inverted distribution has an error of a billionth, so that it reaches none of these."""
-    found = find_least_reach(noises, share)
+    found = find_upper_quantile(noises, share)
     alone = min(one.rate / one.times for one in noises)
     assert math.log(1.0 / share) <= found * alone <= 3.0 * math.log(1.0 / share)
 
@@ -172,7 +172,7 @@ def cell_loss(weights: tuple[int, ...], tolerance: int) -> float:
     while high > 1.0001 * low:
         rate = (low * high) ** 0.5
         noises = merge_equal_noises([WeightedNoise(weight, 1, rate) for weight in weights])
-        enough = find_least_reach(noises, 0.05) + find_least_reach(noises, 0.1) <= tolerance + 2
+        enough = find_upper_quantile(noises, 0.05) + find_upper_quantile(noises, 0.1) <= tolerance + 2
         low, high = (low, rate) if enough else (rate, high)
     return high
 

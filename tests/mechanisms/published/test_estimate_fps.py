@@ -10,7 +10,7 @@ from scipy import stats
 
 from mechanisms.formula import Cut
 from mechanisms.protocol import DecisionTask
-from mechanisms.published.estimate_fps import EstimatedFps, estimate_fps, find_uncertain, narrow_tolerance
+from mechanisms.published.estimate_fps import EstimatedFps, estimate_fps, find_uncertain_keys, narrow_tolerance
 from mechanisms.published.probe import Probe
 from mechanisms.threshold.joint_loss import expose_all_functionals
 from tests.seeded_noise import SeededNoise
@@ -35,7 +35,12 @@ def test_settled_keys_are_left_out() -> None:
     estimate = estimate_fps(DISTANCES, shift=10, share=0.05, returned=returned)
     assert estimate.false_positives == pytest.approx(3 - 0.95)
     assert estimate.negatives == pytest.approx((2 - 0.4) / 0.95)
-    assert find_uncertain(DISTANCES, shift=10, returned=returned).tolist() == [False] * 4 + [True, True, False, False]
+    assert find_uncertain_keys(DISTANCES, shift=10, returned=returned).tolist() == [False] * 4 + [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_negatives_are_never_fewer_than_none() -> None:
@@ -51,7 +56,7 @@ def test_the_excess_lies_left_of_the_narrower_region(values: list[int], shift: i
     distances = np.array(values)
     everything = np.ones(distances.size, dtype=np.bool_)
     tolerance = narrow_tolerance(distances, shift=shift, excess=excess, returned=everything)
-    inside = np.sort(distances[find_uncertain(distances, shift=shift, returned=everything)])
+    inside = np.sort(distances[find_uncertain_keys(distances, shift=shift, returned=everything)])
     if tolerance is None:
         assert inside.size <= excess or inside[excess] >= 0
     else:

@@ -93,7 +93,10 @@ def test_the_finer_noise_grows_with_the_coarser_one(coarse: float, fine: float) 
     """Step 3 of the proof: its distribution function falls in the coarser noise, on both sides of zero. The increment
     between them is not log-concave."""
     value, bound = np.arange(-60.0, 61.0), np.arange(-200.0, 201.0)
-    assert np.diff(RefinedNoise(coarse=coarse, fine=fine, value=value).compute_at_most(bound), axis=0).max() < 1e-12
+    assert (
+        np.diff(RefinedNoise(coarse=coarse, fine=fine, value=value).compute_cumulative_probability(bound), axis=0).max()
+        < 1e-12
+    )
     first, second = np.exp(-coarse * np.arange(1, 3))
     zero = (1 - math.exp(-coarse)) ** 2 * math.exp(coarse - fine) / (1 - math.exp(-fine)) ** 2
     moved = (1 - zero) * (1 - first) / (1 + first)

@@ -79,11 +79,11 @@ def test_small_groups_are_perturbed_and_large_ones_thinned() -> None:
     counts = np.array([[70, 30], [7_600, 2_400], [0, 0], [116, 0]])
     found = sample_and_perturb(counts, ASKED, noise=SeededNoise(3))
     assert found.is_thinned.tolist() == [False, True, False, True]
-    assert found.counts[0].sum() == 100
-    assert found.counts[2].sum() == 0
-    assert found.counts[1].sum() == pytest.approx(10_000, abs=60)
+    assert found.published_counts[0].sum() == 100
+    assert found.published_counts[2].sum() == 0
+    assert found.published_counts[1].sum() == pytest.approx(10_000, abs=60)
     copies = 10_000 // 117
-    assert found.counts[1, 0] / copies == pytest.approx(0.63 * 117, abs=30)  # of 117 kept ones, not of 10,000
+    assert found.published_counts[1, 0] / copies == pytest.approx(0.63 * 117, abs=30)  # of 117 kept ones, not of 10,000
     assert find_allowed_sizes(counts, ASKED)[1] == compute_published_size(ASKED, 0.76)
 
 
@@ -91,7 +91,7 @@ def test_thinned_groups_are_estimated_rightly_on_average() -> None:
     """300 seeded draws: a share of .76 with a standard deviation of .085 each, .005 of the mean."""
     noise = SeededNoise(4)
     counts = np.array([[7_600, 2_400]])
-    found = [sample_and_perturb(counts, ASKED, noise=noise).counts for _ in range(300)]
+    found = [sample_and_perturb(counts, ASKED, noise=noise).published_counts for _ in range(300)]
     shares = [estimate_counts(one, retention=0.5)[0, 0] / one.sum() for one in found]
     assert np.mean(shares) == pytest.approx(0.76, abs=0.03)
     assert np.std(shares) == pytest.approx(0.085, rel=0.3)
@@ -101,4 +101,4 @@ def test_a_criterion_that_allows_nothing_leaves_a_group_out() -> None:
     nothing = Criterion(retention=0.7, value_count=2, relative_error=0.3, least_tail=0.3, uses_exact_tails=True)
     found = sample_and_perturb(np.array([[76, 24]]), nothing, noise=SeededNoise(1))
     assert found.is_thinned.tolist() == [True]
-    assert found.counts.tolist() == [[0, 0]]
+    assert found.published_counts.tolist() == [[0, 0]]

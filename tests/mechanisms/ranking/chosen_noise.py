@@ -10,7 +10,7 @@ import numpy as np
 from mechanisms.formula import Integers
 from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.ranking.calibration import RankingCalibration
-from mechanisms.ranking.run import place_keys
+from mechanisms.ranking.run import rank_by_levels
 from mechanisms.threshold.boundary_crossing import compute_unchanged_chance
 
 Path = tuple[int, ...]
@@ -41,7 +41,7 @@ def answer(
         return np.asarray(noisy[where, level])
 
     members = np.arange(len(values)) if taking_part is None else np.array(taking_part, dtype=np.int64)
-    ranked = place_keys(calibration, members, reveal)
+    ranked = rank_by_levels(calibration, members, reveal)
     return Answer(tuple(ranked.tolist()), tuple(reached.tolist()))
 
 

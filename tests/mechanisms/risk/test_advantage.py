@@ -100,8 +100,8 @@ def test_many_different_losses_are_rounded_up_and_never_understate() -> None:
     low, high = compose_fixed_losses([min(losses)] * 60), compose_fixed_losses([max(losses)] * 60)
     assert low.largest_advantage < composed.largest_advantage < high.largest_advantage
     assert composed.largest_advantage < bound_advantage(sum(losses))
-    assert composed.present.sum() == pytest.approx(1.0)
-    assert composed.absent.sum() == pytest.approx(1.0)
+    assert composed.present_probabilities.sum() == pytest.approx(1.0)
+    assert composed.absent_probabilities.sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("losses", [[1.0], [0.1] * 20, [0.3, 0.3, 0.7, 1.1]])
@@ -117,7 +117,9 @@ def test_compositions_are_those_of_dp_accounting(losses: list[float]) -> None:
     composed = compose_fixed_losses(losses)
     assert composed.largest_advantage == pytest.approx(together.get_delta_for_epsilon(0.0), abs=len(losses) * 1e-4)
     for epsilon in (0.1, 0.4, 0.9):
-        delta = float(np.sum(np.maximum(composed.present - math.exp(epsilon) * composed.absent, 0.0)))
+        delta = float(
+            np.sum(np.maximum(composed.present_probabilities - math.exp(epsilon) * composed.absent_probabilities, 0.0))
+        )
         assert delta == pytest.approx(together.get_delta_for_epsilon(epsilon), abs=len(losses) * 1e-4)
 
 

@@ -126,7 +126,7 @@ def test_rounded_noise_bounds_the_noise_itself(monkeypatch: pytest.MonkeyPatch) 
     assert (exact.step, rounded.step) == (1, 5)
     for distance in range(-300, 300):
         assert rounded.bound_reach_chance(distance) >= exact.bound_reach_chance(distance) - 1e-9
-    assert all(rounded.find_least_reach(chance) >= exact.find_least_reach(chance) for chance in (0.3, 0.05, 1e-6))
+    assert all(rounded.find_upper_quantile(chance) >= exact.find_upper_quantile(chance) for chance in (0.3, 0.05, 1e-6))
 
 
 @given(

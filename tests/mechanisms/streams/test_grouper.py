@@ -30,7 +30,7 @@ def place_all(grouper: Grouper, counts: Sequence[int], noise: GivenNoise) -> lis
     states: tuple[GrouperState, ...] = (NO_GROUP,)
     found = []
     for count in counts:
-        states, (joined,) = grouper.place_ticks(states, np.array([count]), noise=noise)
+        states, (joined,) = grouper.assign_ticks(states, np.array([count]), noise=noise)
         found.append(joined)
     return found
 
@@ -143,7 +143,7 @@ def test_places_follow_the_law_by_enumeration() -> None:
     states: tuple[GrouperState, ...] = (NO_GROUP,) * streams
     seen = []
     for count in counts:
-        states, joined = grouper.place_ticks(states, np.full(streams, count), noise=noise)
+        states, joined = grouper.assign_ticks(states, np.full(streams, count), noise=noise)
         seen.append(joined)
     found = list(zip(*seen, strict=True))
     for joins in all_partitions(len(counts)):
@@ -198,11 +198,11 @@ def test_groups_of_a_constant_stream_are_as_long_as_they_should_be() -> None:
     grouper, streams, noise = Grouper(epsilon=Fraction(1, 50), sensitivity=1), 4_000, SeededNoise(82)
     states: tuple[GrouperState, ...] = (NO_GROUP,) * streams
     counts, ticks = np.full(streams, 7), 0
-    states, _ = grouper.place_ticks(states, counts, noise=noise)
+    states, _ = grouper.assign_ticks(states, counts, noise=noise)
     lengths = []
     while states:
         ticks += 1
-        states, joined = grouper.place_ticks(states, counts[: len(states)], noise=noise)
+        states, joined = grouper.assign_ticks(states, counts[: len(states)], noise=noise)
         lengths += [ticks] * joined.count(False)
         states = tuple(state for state, joins in zip(states, joined, strict=True) if joins)
     assert abs(np.mean(lengths) - 5.01) < 5 * np.std(lengths) / math.sqrt(streams)

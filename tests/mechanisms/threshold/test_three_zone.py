@@ -107,9 +107,9 @@ def test_closed_form_equals_forward_dynamic_programming(distance: int) -> None:
     assert crossing.list_undecided_chances(distance) == pytest.approx(oracle.undecided, rel=1e-9)
     for value in (-60, -12, -3, 0, 9, 14, 40):
         below = oracle.last[distance + NOISES <= value].sum()
-        assert crossing.compute_last_at_most(value, distance) == pytest.approx(below, rel=1e-8, abs=1e-15)
+        assert crossing.compute_probability_last_at_most(value, distance) == pytest.approx(below, rel=1e-8, abs=1e-15)
         above = oracle.last[distance + NOISES >= value].sum()
-        assert crossing.compute_last_at_least(value, distance) == pytest.approx(above, rel=1e-8, abs=1e-15)
+        assert crossing.compute_probability_last_at_least(value, distance) == pytest.approx(above, rel=1e-8, abs=1e-15)
 
 
 def test_zones_must_be_nested_and_rates_must_rise() -> None:

@@ -13,16 +13,16 @@ def comparison(at: int) -> Comparison:
     """`count(*) > at`, of which only the threshold matters here."""
     return Comparison(
         text=f"count(*) > {at}",
-        left="count(*)",
+        left_text="count(*)",
         names=("count(*)",),
         measure=Measure.ROWS,
-        parts=(),
+        summands=(),
         operator=">",
-        at=Fraction(at),
+        right_value=Fraction(at),
         threshold=Fraction(at),
         origin=Fraction(0),
         per_row=None,
-        values=(),
+        required_values=(),
         slack=Slack.THRESHOLD,
         position=None,
     )

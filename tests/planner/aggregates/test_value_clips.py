@@ -88,7 +88,7 @@ EFFECTS = [
     (STAYS + f"avg({DAYS}) BETWEEN 3 AND 6", "missed or returned where values above 30 or below -18 decide it"),
     (STAYS + f"avg(-({DAYS})) < -5", "returned where values above 15 decide it, and missed where values below -25"),
     (STAYS + f"sum(cost) / sum({DAYS}) > 500", "returned where values above 100 decide it, and missed where values b"),
-    (STAYS + f"avg(greatest({DAYS}, 1)) > 5", "missed where values above 25 decide it; WHERE"),
+    (STAYS + f"avg(greatest({DAYS}, 1)) > 5", "missed where values above 25 decide it. WHERE"),
 ]  # fmt: skip
 
 

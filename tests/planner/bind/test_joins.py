@@ -204,12 +204,12 @@ def test_a_large_public_table_is_computed_once_and_stands_in_no_statement() -> N
     joined = "FROM sales JOIN many m ON country = m.name"
     sql = f"SELECT m.code {joined} WHERE m.size > {{}} GROUP BY m.code HAVING sum(m.size) > 9"
     found = [plan_question(_asked(sql.format(size), MANY), dialect=POSTGRES) for size in (1, 2)]
-    read = [one.rewritten.pinned for one in found]
+    read = [one.rewritten.pinned_relations for one in found]
     assert len({relation.name for (relation,) in read}) == 1
     assert all(a.values is b.values for a, b in zip(read[0][0].columns, read[1][0].columns, strict=True))
     assert all("place 1" not in one.rewritten.sql and len(one.rewritten.sql) < 5_000 for one in found)
     other = replace(MANY, rows=(*MANY.rows[:-1], ("place x", "0", 0)), digest="of other rows")
-    ((changed,),) = [plan_question(_asked(sql.format(1), other), dialect=POSTGRES).rewritten.pinned]
+    ((changed,),) = [plan_question(_asked(sql.format(1), other), dialect=POSTGRES).rewritten.pinned_relations]
     assert changed.name != read[0][0].name
 
 

@@ -140,4 +140,4 @@ def test_what_names_less_than_the_key_or_more_is_refused(sql: str, where: str) -
     with pytest.raises(KeyholeError) as refused:
         asked(sql.format(where), catalog=CLINIC)
     assert refused.value.code == "KH107", refused.value
-    assert "does not list privacy units by all their columns" in refused.value.message
+    assert "does not list privacy units by exactly their columns" in refused.value.message

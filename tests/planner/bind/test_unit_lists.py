@@ -181,11 +181,11 @@ _SALES = "SELECT country FROM sales WHERE {} GROUP BY country HAVING count(*) > 
         (
             retail(),
             _SALES.format("customer_id IN (SELECT customer_id FROM sales)"),
-            "all their columns",
+            "exactly their",
             "(customer_id, ",
         ),
-        (SHOP, _ASKED.format("household IN (SELECT l_shop FROM lines)"), "all their columns", "household IN (SELECT"),
-        (SHOP, _ASKED.format("EXISTS (SELECT 1 FROM orders WHERE o_month = 2)"), "all their columns", "household IN ("),
+        (SHOP, _ASKED.format("household IN (SELECT l_shop FROM lines)"), "exactly their", "household IN (SELECT"),
+        (SHOP, _ASKED.format("EXISTS (SELECT 1 FROM orders WHERE o_month = 2)"), "exactly their", "household IN ("),
         (SHOP, _ASKED.format("household IN (SELECT household FROM orders LIMIT 3)"), "LIMIT", "WHERE"),
         (SHOP, _ASKED.format("household IN (SELECT max(household) FROM orders)"), "AGGREGATE", "WHERE"),
         *(

@@ -65,7 +65,7 @@ def outcome(sql: str) -> str:
 
 def _summary(question: Question) -> str:
     assert question.per_unit is not None
-    totals = [f"{total.written} in {total.low}..{total.high}" for total in question.per_unit.totals]
+    totals = [f"{total.written_as} in {total.low}..{total.high}" for total in question.per_unit.totals]
     sums = [f"{one.name} by {one.sensitivity}" for one in question.functionals]
     return "; ".join([*sorted(totals), *sorted(sums)])
 

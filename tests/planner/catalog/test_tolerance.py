@@ -22,14 +22,16 @@ from tests.worlds.retail import retail
 
 def test_texts() -> None:
     found = parse_tolerances("10%, count( * ) = 25, AVG(age)=2.5 , amount=1%")
-    assert found.default == Amount(Decimal(10), is_percent=True)
+    assert found.default_tolerance == Amount(Decimal(10), is_percent=True)
     assert found.find_amount(("count(*)", "count")) == Amount(Decimal(25), is_percent=False)
     assert found.find_amount(("avg(age)", "avg", "age")) == Amount(Decimal("2.5"), is_percent=False)
     assert found.find_amount(("sum(amount)", "sum", "amount")) == Amount(Decimal(1), is_percent=True)
-    assert found.find_amount(("sum(age)", "sum", "age")) == found.default
-    assert parse_tolerances("5 % of  Bounds").default == Amount(Decimal(5), is_percent=False, refers_to_bounds=True)
-    assert parse_tolerances("5% of bounds").default == parse_tolerances("5 % of  Bounds").default
-    assert parse_tolerances("count(DISTINCT a, b)=3").named == (
+    assert found.find_amount(("sum(age)", "sum", "age")) == found.default_tolerance
+    assert parse_tolerances("5 % of  Bounds").default_tolerance == Amount(
+        Decimal(5), is_percent=False, refers_to_bounds=True
+    )
+    assert parse_tolerances("5% of bounds").default_tolerance == parse_tolerances("5 % of  Bounds").default_tolerance
+    assert parse_tolerances("count(DISTINCT a, b)=3").named_tolerances == (
         ("count(distincta,b)", Amount(Decimal(3), is_percent=False)),
     )
 

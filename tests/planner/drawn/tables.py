@@ -145,7 +145,7 @@ def exact_rows(
 
 def computed_sql(question: Question, dialect: Dialect) -> str:
     """What computes all functionals of a question."""
-    read = replace(question, functionals=question.computed, ranked=None, common=())
+    read = replace(question, functionals=question.computed_functionals, ranked=None, common=())
     return rewrite(read, dialect=dialect).sql
 
 
@@ -166,7 +166,7 @@ def _holds(values: Integers, cut: Cut) -> Booleans:
 def _values(question: Question, engine: Any, dialect: Dialect) -> Integers:
     """The integers that are compared, by functional and key."""
     keys, width = question.keys, len(question.keys.columns)
-    values = np.zeros((len(question.computed), keys.size), dtype=np.int64)
+    values = np.zeros((len(question.computed_functionals), keys.size), dtype=np.int64)
     if not values.size:
         return values
     places = {tuple(map(format_value, keys.get_key(place))): place for place in range(keys.size)}
@@ -174,7 +174,7 @@ def _values(question: Question, engine: Any, dialect: Dialect) -> Integers:
         place = places.get(tuple(map(format_value, row[:width])))
         if place is not None:
             values[:, place] = [int(one or 0) for one in row[width:]]
-    return subtract_offsets(replace(question, functionals=question.computed, ranked=None), values)
+    return subtract_offsets(replace(question, functionals=question.computed_functionals, ranked=None), values)
 
 
 def _ranking(question: Question, values: Integers, passed: Booleans) -> Ranking | None:
@@ -186,5 +186,5 @@ def _ranking(question: Question, values: Integers, passed: Booleans) -> Ranking 
     signed = -scores if ranked.descending else scores
     order = members[np.lexsort((signed[members], partition[members]))]
     places = number_within_partition(partition[order])
-    kept = places <= (order.size if ranked.limit is None else ranked.limit)
+    kept = places <= (order.size if ranked.most_returned is None else ranked.most_returned)
     return Ranking(ranked_keys=order[kept], places=places[kept], epsilon=np.zeros(values.shape[1]), path=None)

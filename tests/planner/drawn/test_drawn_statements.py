@@ -128,7 +128,7 @@ def test_a_unit_changes_no_more_than_is_said(engines: Engines, family: str) -> N
         for question in questions:
             for one in (question, reduce_question(question)[0]):
                 for (engine, dialect), stored in zip(engines.both, (table, f"stored_{table}"), strict=True):
-                    if one.computed:
+                    if one.computed_functionals:
                         moved += _take_away(engine, dialect, one, stored, drawn)
     assert moved >= rounds(100, quick=1)
 
@@ -147,7 +147,7 @@ def _take_away(engine: Any, dialect: Dialect, question: Question, stored: str, d
     engine.execute(f"DELETE FROM {stored} WHERE id IN ({rows})")
     without = _totals(engine, question, sql)
     engine.execute("ROLLBACK")
-    nothing = (0,) * len(question.computed)
+    nothing = (0,) * len(question.computed_functionals)
     pairs = [(whole.get(key, nothing), without.get(key, nothing)) for key in {*whole, *without}]
     changed = [(before, after) for before, after in pairs if before != after]
     assert len(changed) <= count_unit_groups(question), sql
@@ -155,7 +155,7 @@ def _take_away(engine: Any, dialect: Dialect, question: Question, stored: str, d
         if question.ranked is not None:
             one, other = compute_scores(question.ranked, np.array([before, after]).T)
             assert abs(int(one) - int(other)) <= question.ranked.functional.sensitivity, sql
-        for functional, one, other in zip(question.computed, before, after, strict=True):
+        for functional, one, other in zip(question.computed_functionals, before, after, strict=True):
             assert abs(one - other) <= functional.sensitivity, (functional.name, sql)
     return bool(changed)
 

@@ -37,7 +37,9 @@ def test_every_literal_stands_in_the_trees() -> None:
     for having, table in ((KPI, CLIPPED), (NEGATED, CLIPPED), (LARGE, ROWS), (REDUNDANT, CLIPPED)):
         made = planned(having, table=table)
         (_, typed), (_, evaluated) = build_trees(made)
-        assert len([node for node in typed.walk() if not node.children]) == len(list(list_literals(made.asked.formula)))
+        assert len([node for node in typed.walk() if not node.children]) == len(
+            list(list_literals(made.asked_question.formula))
+        )
         paid = {node.text for node in evaluated.walk() if not node.children}
         assert paid == {f"{one.letter}  {one.text}" for one in letter_literals(made)}
 

@@ -83,7 +83,7 @@ def test_nothing_is_warned_of_where_groups_without_rows_fail_or_qualify(formula:
 def test_explain_and_json_say_how_many() -> None:
     made = planned("count(*) > 200")
     lines = [line for line in explain_text(made, left=None) if line.startswith("  Wrong groups: ")]
-    assert lines[0].startswith("  Wrong groups: up to 3 among 30 on average, were all just beyond the slack, 0.0")
+    assert lines[0].startswith("  Wrong groups: up to 3 among 30 on average, if all were just beyond the slack, 0.0")
     assert write_guarantee_json(made)["wrong_groups_at_most"] == 3.0
     assert count_wrong_groups(planned("count(*) >= 0")) is None
 

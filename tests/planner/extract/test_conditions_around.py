@@ -47,7 +47,7 @@ def test_a_group_that_passes_every_condition_is_missed_as_seldom_as_one_conditio
     value. With rates as promised, a count of misses is too high with a probability below 1e-6."""
     made, many, noise = plan(sql), rounds(2_000, quick=500), SeededNoise(7)
     apart, missed = [3, 6, 9, 12], 0
-    sums = np.full((len(made.question.computed), 13), 1001)
+    sums = np.full((len(made.question.computed_functionals), 13), 1001)
     for _ in range(many):
         outcome = MECHANISMS[made.calibration.mechanism].decide(made.calibration, sums, noise=noise)
         returned = np.logical_and.reduce([outcome.passed, *outcome.predicates])

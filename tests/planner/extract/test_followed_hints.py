@@ -94,7 +94,7 @@ def _outcome(
     try:
         statement = classify(sql, catalog)
         if isinstance(statement, CopyStatement):
-            statement = classify(statement.copied.query, catalog)
+            statement = classify(statement.copied_query.query, catalog)
         if not isinstance(statement, Asking | ExplainStatement):
             return "passed on"
         for part in statement.questions:

@@ -37,5 +37,5 @@ def test_a_units_name_without_a_table_is_that_of_the_table_which_stores_it() -> 
     for sql, spelled in ((bare, qualified), (qualified, ""), (alone, "")):
         statement = classify(sql, MARKET)
         assert isinstance(statement, Asking)
-        assert statement.spelled == spelled
+        assert statement.shadow_text == spelled
     assert asked(bare, catalog=MARKET) == asked(qualified, catalog=MARKET)

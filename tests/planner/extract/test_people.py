@@ -75,7 +75,7 @@ def test_a_search_for_duplicates_is_told_why_not() -> None:
     for having in ("count(*) > 1", "count(*) >= 2", "count(stock_code) > 1"):
         refusal = _refused(f"SELECT stock_code FROM sales GROUP BY stock_code HAVING {having}", retail())
         assert refusal.detail == (
-            "Whether a stock_code is there twice is a matter of one row, and no private answer tells it."
+            "One row decides whether a stock_code is there twice, so no private answer reveals it."
         )
         assert refusal.hint == "Look for duplicates where the data are kept."
     assert "twice" not in str(

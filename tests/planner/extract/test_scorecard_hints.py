@@ -275,5 +275,5 @@ def test_a_rankings_tolerance_in_percent_is_one_of_the_least_band_above_0(measur
     wanted = read_accuracy({"keyhole.tolerance": f"sum({measure})=10%"}, catalog.defaults)
     question = bind_question(part, catalog, accuracy=wanted, parameters={}, today=TODAY)
     assert question.ranked is not None
-    assert (question.ranked.slack, question.ranked.scale) == (Decimal(least) / 10, Decimal(least))
+    assert (question.ranked.tolerance_value, question.ranked.percent_base) == (Decimal(least) / 10, Decimal(least))
     assert any(f"is a part of {least}, the least band" in one for one in question.warnings)

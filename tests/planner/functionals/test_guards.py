@@ -23,7 +23,10 @@ from tests.worlds.questions import total
 def guarded(cut: int, side: str) -> Guarded:
     """One literal, of which only the threshold and the side matter here."""
     return Guarded(
-        Cut(functional=0, cut=cut, above=side == ">", tolerance=1), values=(), text=f"count {cut}", position=None
+        Cut(functional=0, cut=cut, above=side == ">", tolerance=1),
+        required_values=(),
+        text=f"count {cut}",
+        position=None,
     )
 
 

@@ -166,7 +166,7 @@ def test_a_group_at_the_worst_place_is_decided_as_rightly_as_promised(mechanism:
 def _share_returned(made: Plan, insured: Fraction, other: Fraction, *, rows: int, seed: int) -> float:
     """The share of groups with so many rows on either side, of these means, that are returned."""
     sums = []
-    for one in made.question.computed:
+    for one in made.question.computed_functionals:
         total = 0
         for term in one.terms:
             mean = other if "False" in str(term.condition) else insured

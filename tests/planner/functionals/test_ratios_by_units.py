@@ -175,7 +175,7 @@ def test_a_ranking_says_whether_a_unit_may_raise_some_groups_and_lower_others(ra
     (embedded,) = asking(f"SELECT city FROM lines GROUP BY city ORDER BY {ranked_by} DESC LIMIT 2", world).questions
     ranked = bind_question(embedded, world, accuracy=WANTED, parameters={}, today=TODAY).ranked
     assert ranked is not None
-    assert ranked.signed is signed
+    assert ranked.has_both_signs is signed
 
 
 def test_a_count_beside_a_number_for_each_unit_says_nothing_of_how_large_groups_are() -> None:
@@ -252,7 +252,7 @@ def test_the_number_of_units_is_set_typed_or_added() -> None:
     typed = f"{ask_} AND count(DISTINCT customer_id) >= 70"
     made = plan_question(asked(ask_, min_rows="70"), dialect=DUCKDB)
     assert made.fingerprint == plan_question(asked(typed, min_rows="70"), dialect=DUCKDB).fingerprint
-    assert any("of groups with count(DISTINCT customer_id) >= 70" in one for one in asked(ask_, min_rows="70").warnings)
+    assert any("AND count(DISTINCT customer_id) >= 70 was added" in one for one in asked(ask_, min_rows="70").warnings)
     refused = refusal(ask_, guard="refuse", min_rows="70")
     assert isinstance(refused, KeyholeError)
     assert (refused.code, refused.hint) == ("KH206", "Add: AND count(DISTINCT customer_id) >= 70")

@@ -168,7 +168,7 @@ def test_groups_and_counts_are_postgresqls(engines: Engines) -> None:
             continue
         question = asked[1]
         plans = list(engines.plans(question))
-        if any(made.rewritten.pinned for _, made in plans):
+        if any(made.rewritten.pinned_relations for _, made in plans):
             continue  # so many keys stand in a relation that a source makes
         counted = [_counts(engine, made, question) for engine, made in plans]
         assert counted[0] == counted[1], (keys, said)
@@ -265,7 +265,7 @@ def _planned(engines: Engines, question: Question) -> list[tuple[Any, Plan]]:
         if not error.code.startswith("KH2"):
             raise
         return []
-    if any(made.rewritten.pinned for _, made in found):
+    if any(made.rewritten.pinned_relations for _, made in found):
         return []  # so many keys stand in a relation that a source makes
     return found if found[0][1].rewritten.sql else []
 
@@ -284,11 +284,11 @@ def _totals(engine: Any, made: Plan) -> dict[Row, tuple[int, ...]]:
 
 
 def _check(sql: str, question: Question, whole: dict[Row, Any], without: dict[Row, Any]) -> bool:
-    nothing = (0,) * len(question.computed)
+    nothing = (0,) * len(question.computed_functionals)
     pairs = [(whole.get(key, nothing), without.get(key, nothing)) for key in {*whole, *without}]
     changed = [(before, after) for before, after in pairs if before != after]
     assert len(changed) <= count_unit_groups(question), sql
     for before, after in changed:
-        for functional, one, other in zip(question.computed, before, after, strict=True):
+        for functional, one, other in zip(question.computed_functionals, before, after, strict=True):
             assert abs(one - other) <= functional.sensitivity, (sql, functional)
     return bool(changed)

@@ -96,7 +96,7 @@ def test_a_unit_changes_no_more_than_is_said(keys: str, bounds: tuple[int, int])
 def _check(
     question: Question, whole: dict[tuple[Any, ...], tuple[int, ...]], without: dict[tuple[Any, ...], tuple[int, ...]]
 ) -> None:
-    nothing = (0,) * len(question.computed)
+    nothing = (0,) * len(question.computed_functionals)
     moved = [
         (whole.get(key, nothing), without.get(key, nothing))
         for key in {*whole, *without}
@@ -106,7 +106,7 @@ def _check(
     for functional, before, after in (
         (functional, before[at], after[at])
         for before, after in moved
-        for at, functional in enumerate(question.computed)
+        for at, functional in enumerate(question.computed_functionals)
     ):
         assert abs(before - after) <= functional.sensitivity
 

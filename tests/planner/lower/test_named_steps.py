@@ -49,16 +49,16 @@ def test_a_statement_reads_steps_from_where_they_are_kept() -> None:
     )
     both = made.write_from_kept({second.name: "s", third.name: "t"})
     assert both == f"WITH\n{kept},\n{third.name} AS NOT MATERIALIZED (SELECT * FROM t){made.body}"
-    assert [step.rows.build for step in made.steps if step.rows][1:] == [
+    assert [step.kept_rows.build for step in made.steps if step.kept_rows][1:] == [
         define_steps(steps, step.build, dialect=DUCKDB) for step in (second, third)
     ]
-    rows = {step.name: step.rows for step in made.steps if step.rows is not None}[third.name]
+    rows = {step.name: step.kept_rows for step in made.steps if step.kept_rows is not None}[third.name]
     assert rows.write_build({}) == rows.build
     read = f"WITH\n{first.name} AS NOT MATERIALIZED (SELECT * FROM s)\n{third.build}"
     assert rows.write_build({first.name: "s", second.name: "t"}) == read
     asked_about = make_step(f"SELECT x FROM {first.name} WHERE x > 3", asked=True)
     made = keep_steps(Rewritten("duckdb", f"TABLE {asked_about.name}"), (first, asked_about), table="t", dialect=DUCKDB)
-    assert [step.rows is not None for step in made.steps] == [True, False]
+    assert [step.kept_rows is not None for step in made.steps] == [True, False]
 
 
 def test_a_step_is_found_behind_apostrophes_and_the_name_of_none_is_a_text() -> None:
@@ -79,10 +79,13 @@ def test_statements_over_paths_joins_lists_and_values_define_what_they_read(dial
         made = plan_question(asked(sql, catalog=catalog), dialect=dialect).rewritten
         written += [
             made.sql,
-            *(one.rows.build for one in made.steps if one.rows),
+            *(one.kept_rows.build for one in made.steps if one.kept_rows),
             *([made.rollup.build] if made.rollup else []),
             *(
-                [made.from_kept_steps.sql, *(one.rows.build for one in made.from_kept_steps.steps if one.rows)]
+                [
+                    made.from_kept_steps.sql,
+                    *(one.kept_rows.build for one in made.from_kept_steps.steps if one.kept_rows),
+                ]
                 if made.from_kept_steps
                 else []
             ),
@@ -93,7 +96,7 @@ def test_statements_over_paths_joins_lists_and_values_define_what_they_read(dial
         )
         left_out = LeftOutRows(table, dialect)
         written += [UnitCounts(table, dialect, (groups,), counts_units=True).sql, left_out.count_rows()]
-        written += [left_out.count_units(()), left_out.measure_groups(()), left_out.count_joined(3)]
+        written += [left_out.count_units(()), left_out.measure_groups(()), left_out.count_joined_rows(3)]
     for sql in written:
         names = re.findall(r"\bkeyhole_step_[0-9a-f]{32}\b", sql)
         defined = re.findall(r"\b(keyhole_step_[0-9a-f]{32}) AS (?:MATERIALIZED )?\(", sql)
@@ -112,7 +115,7 @@ def test_a_statement_carries_what_it_reads_and_steps_what_any_question_reads(dia
     for aggregate, read in beside.items():
         sql = f"SELECT o_month FROM {joined} WHERE l_month = 1 GROUP BY o_month HAVING {aggregate}"
         made = plan_question(asked(sql, catalog=compiled()), dialect=dialect).rewritten
-        kept.add(tuple(step.rows and step.rows.build for step in made.steps))
+        kept.add(tuple(step.kept_rows and step.kept_rows.build for step in made.steps))
         named = set(re.findall(r"\b(?:region|l_mode|c_key|[ol]_month|o_customer|o_price|amount)\b", made.body))
         assert named == {"o_month", "l_month", "o_customer", "c_key", *read}
     assert len(kept) == 1

@@ -87,7 +87,7 @@ def test_the_list_of_crowded_units_is_the_same_whatever_is_asked_of_rows_and_key
     lists = [rewrite(one, dialect=POSTGRES).steps for one in questions]
     assert len(lists[0]) == 1
     assert all(steps == lists[0] for steps in lists)
-    assert "Norway" in lists[0][0].defined
+    assert "Norway" in lists[0][0].definition
 
 
 def test_duckdb_tests_keys_of_groups_and_not_of_rows() -> None:

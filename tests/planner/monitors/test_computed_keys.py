@@ -178,6 +178,6 @@ def test_explain_says_which_bound_was_used() -> None:
     assert count_unit_groups(plan.question) == 6
     lines = "\n".join(explain_monitor(plan))
     assert "in at most 6 of " in lines
-    assert "Of groups, that is the owner's bound for declared keys, for each value of cost > 100 or each row" in lines
+    assert "Of groups, that is the owner's bound for declared keys, times the values of cost > 100 or the rows" in lines
     whole = _plan("ward", HOPPING, 2, 3)
     assert count_unit_groups(whole.question) == 2

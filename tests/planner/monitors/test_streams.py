@@ -80,8 +80,8 @@ def test_what_a_contract_would_cost_stands_beside_it() -> None:
     assert plan.find_way_epsilon(plan.ways[1]) == pytest.approx(alarm.epsilon_per_cell)
     lines = explain_monitor(plan)
     for line in (
-        "    count(*) > 400   holds of estimates above 360, which may err without a bound",
-        "  Ways of watching it, of which pegasus keeps no rates, others keep fnr 5 % and fpr 10 %:",
+        "    count(*) > 400   holds of estimates above 360, whose errors have no bound",
+        "  Ways of watching the groups; pegasus keeps no rates, the others keep fnr 5 % and fpr 10 %:",
         "    -> pegasus, a published stream, no bound on missed or wrong   epsilon 0.50   an alert stays up to 1 day",
     ):
         assert line in lines

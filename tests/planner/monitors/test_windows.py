@@ -108,7 +108,7 @@ MISFITS: list[tuple[str, dict[str, str], str, str]] = [
         "date or timestamp",
     ),
     (BY_WARD, {"window": '{ column = "day", length = "1 day" }'}, "is no stored date or timestamp", "of the source"),
-    (BY_WARD, {"window": '{ column = "reported", length = "1 day" }'}, "has days alone", "timestamp column"),
+    (BY_WARD, {"window": '{ column = "reported", length = "1 day" }'}, "has only days", "timestamp column"),
     (
         BY_WARD,
         {"window": '{ column = "seen_at", length = "3 days" }', "until": '"2026-01-02"'},

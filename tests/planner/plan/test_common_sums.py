@@ -43,7 +43,7 @@ def test_two_thresholds_of_a_mean_and_its_count_are_read_off_two_sums(mechanism:
     made = plan_question(mean_question(800, 1000.5, mechanism=mechanism), dialect=DUCKDB)
     assert len(made.question.functionals) == 3
     assert len(made.question.common) == 2
-    assert made.question.computed == made.question.common
+    assert made.question.computed_functionals == made.question.common
     assert made.worst_case_epsilon < 0.9 * made.calibration.compared[APART]
     common = made.calibration.task.common
     assert common is not None

@@ -105,7 +105,7 @@ def maximal(sets: list[frozenset[int]]) -> set[frozenset[int]]:
 def test_the_minimal_form_equals_the_typed_form_at_every_integer(formula: Formula) -> None:
     points = grid(formula)
     minimised = minimise(formula)
-    assert minimised.exact
+    assert minimised.is_minimal
     assert (holds(minimised.formula, points) == holds(formula, points)).all()
 
 
@@ -250,14 +250,14 @@ def test_beyond_twelve_thresholds_the_typed_tree_stays() -> None:
     typed = AllOf((AnyOf(tuple(above(index) for index in range(MOST_THRESHOLDS))), above(MOST_THRESHOLDS)))
     minimised = minimise(typed)
     assert minimised.formula == typed
-    assert (minimised.implicants, minimised.clauses, minimised.exact) == ((), (), False)
-    assert minimise(AnyOf(tuple(above(index) for index in range(MOST_THRESHOLDS)))).exact
+    assert (minimised.implicants, minimised.clauses, minimised.is_minimal) == ((), (), False)
+    assert minimise(AnyOf(tuple(above(index) for index in range(MOST_THRESHOLDS)))).is_minimal
 
 
 def test_twelve_thresholds_with_both_signs() -> None:
     ring = dnf(*((above(index), below((index + 1) % 12)) for index in range(12)))
     minimised = minimise(ring)
-    assert minimised.exact
+    assert minimised.is_minimal
     assert len(minimised.implicants) == 12 * 11
     random = np.random.default_rng(5)
     points = random.integers(-1, 3, size=(12, 2000))

@@ -37,7 +37,7 @@ def test_a_wider_tolerance_never_costs_more_with_noise_to_share_or_without(mecha
         )
         assert apart.sharing is None
         for made in (shared, apart):
-            reuse = made.asked.accuracy.allows_reuse
+            reuse = made.asked_question.accuracy.allows_reuse
             assert made.worst_case_epsilon <= before[reuse]
             before[reuse] = made.worst_case_epsilon
         if tolerance < 2 * 100:

@@ -142,7 +142,7 @@ def test_explain_says_that_the_loss_is_of_all_groups() -> None:
     assert "with mechanism svt_generalised, for all groups together (ProBE" in lines[4]
     assert "separate sums" not in lines[4]
     assert any("At most 2 groups are returned, in the order of the key domain" in line for line in lines)
-    assert any("a privacy unit pays it once" in line for line in lines)
+    assert any("a privacy unit is charged once" in line for line in lines)
     assert explain_json(made, left=None)["separate_sums_epsilon"] == made.worst_case_epsilon
 
 

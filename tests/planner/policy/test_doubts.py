@@ -144,10 +144,10 @@ def test_a_standby_and_hidden_rows_are_told_of() -> None:
 
     assert said(plain) == []
     (late,) = said(replace(plain, replay_delay="1h"))
-    assert "its server's changes 1h or more (recovery_min_apply_delay) after them: run keyhole refresh once" in late
+    assert "its server's changes 1h or more (recovery_min_apply_delay) after them: run keyhole refresh only" in late
     assert "its server's changes some time after them" in said(replace(plain, replay_delay="0"))[0]
     hidden = said(replace(plain, hides_rows=True))
-    assert [one.partition(" that holds")[0] for one in hidden] == [
+    assert [one.partition(", which")[0] for one in hidden] == [
         f"tables.{name} has row-level security" for name in policy.private_tables
     ]
     assert not any(". " in one for one in (late, *hidden))

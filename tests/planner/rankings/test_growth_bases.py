@@ -140,7 +140,7 @@ def test_two_sides_of_mixed_signs_get_no_base() -> None:
     question = asked(within("n > 2 * b - c"), min_base="5000")
     assert question.priced_differences
     assert len(question.functionals) == 1
-    assert question.warnings[0].startswith(f"keyhole.min_base says nothing of {N} - 2 * {B} + {C}, which adds some")
+    assert question.warnings[0].startswith(f"keyhole.min_base does not apply to {N} - 2 * {B} + {C}, which adds some")
 
 
 def test_without_a_base_one_of_about_the_same_price_is_proposed() -> None:

@@ -24,7 +24,15 @@ def functional(sensitivity: int) -> Functional:
 
 def ranked_by(*, rows: int, times: int, reach: int, worst: int = 0) -> Ranked:
     score = MeanScore(functional(reach), functional(1), rows, times, Decimal(worst), reach, Decimal(1))
-    return Ranked(functional(1), descending=True, limit=1, tolerance=1, signed=True, slack=Decimal(2), mean=score)
+    return Ranked(
+        functional(1),
+        descending=True,
+        most_returned=1,
+        tolerance=1,
+        has_both_signs=True,
+        tolerance_value=Decimal(2),
+        mean=score,
+    )
 
 
 def by_mean(
@@ -66,7 +74,7 @@ def test_a_unit_moves_a_share_by_its_sensitivity_at_most_and_attains_it(table: s
     flag = "insured" if table == "visits" else "gift"
     _, ranked = by_mean(f"avg(CASE WHEN {flag} THEN 1 ELSE 0 END) DESC", table=table, min_rows=str(rows))
     assert ranked.mean is not None
-    assert (ranked.mean.rows, ranked.mean.reach, ranked.mean.count.sensitivity) == (rows, 1, most)
+    assert (ranked.mean.least_rows, ranked.mean.largest_distance, ranked.mean.count.sensitivity) == (rows, 1, most)
     lengths = range(1, most + 1) if most < 100 else (1, 2, 30, 99, 100)
     units = [(total, size) for size in lengths for total in (range(size + 1) if size < 30 else (0, 1, size - 1, size))]
     groups = [(total, size) for size in range(31) for total in range(size + 1)]
@@ -88,10 +96,15 @@ def test_no_corner_moves_a_mean_further(by: str) -> None:
             assert mean is not None
             sign, unit = (1 if ranked.descending else -1), mean.count.sensitivity
             sizes = sorted({0, 1, rows - unit - 1, rows - unit, rows - 1, rows, rows + 1, 2 * rows, 10 * rows} - {-1})
-            groups = [(sign * mean.reach * size * part // 4, size) for size in sizes if size >= 0 for part in range(5)]
+            groups = [
+                (sign * mean.largest_distance * size * part // 4, size)
+                for size in sizes
+                if size >= 0
+                for part in range(5)
+            ]
             before = np.array(scores(ranked, groups))
             for size in {1, unit // 2, unit}:
-                most = min(mean.reach * size, mean.total.sensitivity)
+                most = min(mean.largest_distance * size, mean.total.sensitivity)
                 for added in (0, most // 2, most):
                     after = scores(ranked, [(total + sign * added, n + size) for total, n in groups])
                     assert np.abs(before - np.array(after)).max() <= ranked.functional.sensitivity
@@ -105,7 +118,7 @@ def test_groups_said_to_be_larger_than_any_are_divided_by_what_leaves_the_intege
         added = ranked.mean.total.sensitivity
         groups = [(total, 10**7) for total in range(10**8, 10**9, 99_999_983)]
         for (total, _), score in zip(groups, scores(ranked, groups), strict=True):
-            assert score == floor(Fraction(ranked.mean.times * total, ranked.mean.rows))
+            assert score == floor(Fraction(ranked.mean.multiplier * total, ranked.mean.least_rows))
         after = scores(ranked, [(total + added, size) for total, size in groups])
         moved = np.array(after) - np.array(scores(ranked, groups))
         assert np.abs(moved).max() <= ranked.functional.sensitivity
@@ -126,7 +139,7 @@ def test_how_large_groups_are_is_said_by_having_or_the_setting_or_follows_from_t
     def rows(having: str = "", *, min_rows: str = "", tolerance: str = "10%") -> int:
         _, ranked = by_mean("avg(quantity) DESC", having=having, min_rows=min_rows, tolerance=tolerance)
         assert ranked.mean is not None
-        return ranked.mean.rows
+        return ranked.mean.least_rows
 
     assert rows(min_rows="70") == 70
     assert rows("HAVING count(*) >= 90000") == 81_000  # less its tolerance of 10 %
@@ -135,7 +148,7 @@ def test_how_large_groups_are_is_said_by_having_or_the_setting_or_follows_from_t
         f"sum(quantity) * 1.0 / {UNITS} DESC", having=f"HAVING {UNITS} > 900 AND {UNITS} > 500 AND {UNITS} < 9999"
     )
     assert ranked.mean is not None
-    assert ranked.mean.rows == 811
+    assert ranked.mean.least_rows == 811
     assert rows("HAVING count(*) >= 90000 OR sum(quantity) > 40", min_rows="70") == 70  # not in every case
     priced = rows()
     assert priced > 1_000
@@ -146,11 +159,13 @@ def test_a_tolerance_is_kept_in_the_unit_of_the_mean() -> None:
     """Means further apart than the tolerance have scores that the ranking keeps apart, though they are rounded down."""
     _, ranked = by_mean("avg(quantity) DESC", tolerance="10%, avg(quantity)=0.75")
     step = Fraction(ranked.functional.unit_size)
-    assert Fraction(ranked.slack) <= Fraction(3, 4)
-    assert (ranked.tolerance + 1) * step == Fraction(ranked.slack)
+    assert Fraction(ranked.tolerance_value) <= Fraction(3, 4)
+    assert (ranked.tolerance + 1) * step == Fraction(ranked.tolerance_value)
     question, priced = by_mean("avg(quantity) DESC")
-    assert any(f"groups within {priced.slack:f} of each other in avg(quantity)" in one for one in question.warnings)
-    assert (priced.tolerance + 1) * Fraction(priced.functional.unit_size) == Fraction(priced.slack)
+    assert any(
+        f"groups within {priced.tolerance_value:f} of each other in avg(quantity)" in one for one in question.warnings
+    )
+    assert (priced.tolerance + 1) * Fraction(priced.functional.unit_size) == Fraction(priced.tolerance_value)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +183,11 @@ def test_spellings_of_a_mean(by: str, same: str) -> None:
     one, other = by_mean(by)[1], by_mean(same)[1]
     assert one.mean is not None
     assert other.mean is not None
-    assert (one.descending, one.mean.rows, one.tolerance) == (other.descending, other.mean.rows, other.tolerance)
+    assert (one.descending, one.mean.least_rows, one.tolerance) == (
+        other.descending,
+        other.mean.least_rows,
+        other.tolerance,
+    )
     assert one.mean.total.sensitivity == other.mean.total.sensitivity
 
 

@@ -122,4 +122,4 @@ def test_a_period_stands_where_it_begins(key: str, frame: str, taken: tuple[int,
     window = f"sum(count(*)) OVER (ORDER BY {key} {frame})"
     sql = f"SELECT k FROM (SELECT {key} AS k, {window} AS n FROM sales GROUP BY 1) q WHERE n > 5000"
     (read,) = asked(sql).functionals[0].cell_reads
-    assert read.cells.taken[1] == taken
+    assert read.cells.used_places[1] == taken

@@ -36,7 +36,7 @@ def test_with_yes_it_prints_a_piece_of_policy_and_again_for_nothing(checked: Pat
     (bound,) = tomllib.loads(paid["policy"])["tables"]["visits"]["columns"]["age"]["bounds"][1:]
     assert [one["bound"] for one in paid["bounds"]] == [str(bound)]
     again = run(*AGES)
-    assert again.out.startswith("Bounds of one (row) in visits: told again, which costs nothing\n")
+    assert again.out.startswith("Bounds of one (row) in visits: released before, so it costs nothing\n")
     assert paid["policy"] in again.out
     (family,) = run("budget", "--json").document["families"]
     assert family["spent_at_most"] == 0.5
@@ -78,7 +78,7 @@ def test_a_bound_that_the_policy_has_is_not_printed_as_new(policy: Path, run: Ca
     assert run("check", "--confirm").status == 0
     again = run(*asked)
     assert "the policy has all already: by ward: in at most 1 groups; " in again.out
-    assert again.out.startswith("Bounds of one (id) in visits: told again")
+    assert again.out.startswith("Bounds of one (id) in visits: released before")
     assert "# found by" not in again.out
     assert run(*asked, "--json").document["policy"] == ""
 

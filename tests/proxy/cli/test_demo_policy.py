@@ -91,7 +91,9 @@ def test_each_question_tells_groups_apart(catalog: Catalog, source: Source, inde
     """Some groups qualify, some are clearly out, and most are not in between. A ranking has no threshold."""
     asked = planned(catalog, index)
     keys = asked.question.keys
-    found = source.read_aggregates(asked.rewritten, keys, functionals=len(asked.question.computed), timeout_ms=60_000)
+    found = source.read_aggregates(
+        asked.rewritten, keys, functionals=len(asked.question.computed_functionals), timeout_ms=60_000
+    )
     formula, common = asked.minimised.formula, asked.calibration.task.common
     inside = evaluate_exactly(formula, found.values, common=common)
     near = evaluate_exactly(relax_formula(formula), found.values, common=common) & ~inside

@@ -139,8 +139,8 @@ def test_a_preset_admits_thirty_ordinary_questions(tmp_path: Path, unit: Unit, p
     if unit is Unit.VISIT:
         sql = "SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age > 2) > 500 * 20"
     made = simulate(path, sql, given={}, sizes=Sizes(units=20_000, keys=None, rows=None))
-    assert made.fit is not None
-    assert made.fit >= 30
+    assert made.fitting_questions is not None
+    assert made.fitting_questions >= 30
 
 
 def test_odds_are_those_of_bayes() -> None:

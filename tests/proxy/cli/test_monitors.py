@@ -59,7 +59,7 @@ def test_check_warns_of_what_a_monitor_hangs_on(policy: Path, run: Any) -> None:
     text = policy.read_text()
     policy.write_text(text.replace('refresh = "live"\n', 'refresh = "live"\narrived = "seen"\n', 1))
     (warning,) = [line for line in run("check").out.splitlines() if line.startswith("warning: monitors.full")]
-    assert "have to be there by 10 minutes after their seen" in warning
+    assert "must be there within 10 minutes of their seen" in warning
 
 
 def test_a_duckdb_file_that_is_held_is_no_stream(policy: Path, run: Any) -> None:

@@ -27,7 +27,7 @@ def test_a_simulation_needs_neither_source_nor_pins_nor_ledger(policy: Path, run
     assert told.status == 0
     assert told.out.startswith("Simulated: 3 groups of visits (ward), 3,000 privacy units (row); no data, no source")
     assert "Bounding: nothing is cut, each row is its own unit" in told.out
-    assert " such questions fit (budget.epsilon_per_predicate is first)" in told.out
+    assert " such questions fit (budget.epsilon_per_predicate is reached first)" in told.out
     assert {path.name for path in tmp_path.iterdir()} == files
 
 

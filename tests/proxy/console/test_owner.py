@@ -443,7 +443,7 @@ def test_a_monitor_is_started_paused_resumed_and_ended(tmp_path: Path) -> None:
             assert run is not None
             assert run.state == state
         assert len(service.ledger.monitors.list_runs()) == 1
-        told = [event.by for _, event in service.ledger.owner.list_decided(limit=9)]
+        told = [event.by for _, event in service.ledger.owner.list_latest_decisions(limit=9)]
         assert told == [BY] * 4
         assert decide(owner, "monitors", name="none", change="start", why="to see").status_code == 422
         refused = decide(owner, "monitors", name="none", change="pause", why="to see")

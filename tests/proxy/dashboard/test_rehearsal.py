@@ -43,9 +43,9 @@ def put(service: Service, sql: str, *, analyst: str = "ada") -> tuple[ListedQues
 
 def ask(service: Service, one: ListedQuestion) -> bool:
     """Whether it is answered."""
-    assert one.asked is not None
+    assert one.asked_question is not None
     try:
-        pipeline.answer(service, pipeline.plan_asked_question(service, one.asked), one.asked)
+        pipeline.answer(service, pipeline.plan_asked_question(service, one.asked_question), one.asked_question)
     except KeyholeError as refusal:
         if refusal.code not in OVER_BUDGET:
             raise

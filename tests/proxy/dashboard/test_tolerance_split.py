@@ -31,7 +31,7 @@ def test_the_least_factor_is_the_least_and_the_split_is_answered(open_grocer: Ca
     service = open_grocer(mechanism="keyhole", caps="epsilon_per_predicate = 1.0")
     listed = put(service, DEAR)
     planned = plan_list(service, listed, most_nano=None)
-    assert not all(quote.fits for quote in planned.as_wished.quotes)
+    assert not all(quote.fits for quote in planned.unchanged.quotes)
     factor = planned.factor
     assert factor is not None
     below = FACTORS[FACTORS.index(factor) - 1]
@@ -43,7 +43,7 @@ def test_the_least_factor_is_the_least_and_the_split_is_answered(open_grocer: Ca
     assert " -- rows\n" in written
     split = put(service, written)
     assert [one.text for one in split] == [one.text for one in listed]
-    told = planned.split
+    told = planned.narrowed
     assert told is not None
     assert all(quote.fits for quote in told.quotes)
     widened = [Decimal(one[:-1]) / 3 for one in planned.tolerances.values()]
@@ -62,18 +62,18 @@ def test_a_budget_of_the_list_itself_is_kept(open_grocer: Callable[..., Service]
     service = open_grocer(mechanism="keyhole")
     listed = put(service, DEAR)
     free = plan_list(service, listed, most_nano=None)
-    assert all(quote.fits for quote in free.as_wished.quotes)
-    assert free.split is None
+    assert all(quote.fits for quote in free.unchanged.quotes)
+    assert free.narrowed is None
     assert write_tolerances(DEAR, free) == DEAR
     assert free.factor is not None
     assert free.factor < 1
-    most = free.as_wished.total.epsilon_nano // 2
+    most = free.unchanged.total.epsilon_nano // 2
     planned = plan_list(service, listed, most_nano=most)
-    assert [quote.is_list_budget for quote in planned.as_wished.quotes if not quote.fits]
-    assert planned.as_wished.total.epsilon_nano <= most
-    assert planned.split is not None
-    assert planned.split.total.epsilon_nano <= most
-    assert all(quote.fits for quote in planned.split.quotes)
+    assert [quote.is_list_budget for quote in planned.unchanged.quotes if not quote.fits]
+    assert planned.unchanged.total.epsilon_nano <= most
+    assert planned.narrowed is not None
+    assert planned.narrowed.total.epsilon_nano <= most
+    assert all(quote.fits for quote in planned.narrowed.quotes)
     lines = PlanReport(planned, service).lines()
     assert any("--max-epsilon does not cover it" in line for line in lines)
     assert max(map(len, lines[:6])) <= 80
@@ -91,16 +91,20 @@ def test_what_no_tolerance_mends_is_told_and_left_out(open_grocer: Callable[...,
         "COMMIT; SELECT week FROM baskets GROUP BY week HAVING avg(amount) > 30",
     )
     planned = plan_list(service, listed, most_nano=None)
-    stored, refused, dear, means = planned.as_wished.quotes
+    stored, refused, dear, means = planned.unchanged.quotes
     assert (stored.basis, stored.fits, stored.analyst_cost.epsilon_nano) == (DecisionBasis.STORED, True, 0)
     assert refused.refusal is not None
     assert refused.refusal.code == "KH101"
     assert not dear.fits
-    assert planned.split is not None
+    assert planned.narrowed is not None
     assert 0 not in planned.tolerances
-    assert [quote.fits for quote in planned.split.quotes] == [True, False, True, True]
+    assert [quote.fits for quote in planned.narrowed.quotes] == [True, False, True, True]
     assert means.plan is not None
-    assert [one.asked.read_accuracy(service.catalog).tolerance for one in listed if one.asked] == ["20%", "0.5%", "20%"]
+    assert [one.asked_question.read_accuracy(service.catalog).tolerance for one in listed if one.asked_question] == [
+        "20%",
+        "0.5%",
+        "20%",
+    ]
 
 
 def test_what_fits_with_no_tolerance_is_named_and_the_others_are_planned(open_grocer: Callable[..., Service]) -> None:
@@ -108,10 +112,10 @@ def test_what_fits_with_no_tolerance_is_named_and_the_others_are_planned(open_gr
     service = open_grocer(mechanism="keyhole", caps="epsilon_per_predicate = 1.0")
     asked = DEAR.removesuffix("\n") + ";\nSELECT week FROM baskets GROUP BY week HAVING count(*) > 3"
     planned = plan_list(service, put(service, asked), most_nano=None)
-    assert planned.unfitting == (planned.listed[-1].statement,)
+    assert planned.unfitting == (planned.questions[-1].statement,)
     assert planned.factor is not None
-    assert planned.split is not None
-    assert [quote.fits for quote in planned.split.quotes] == [True, True, True, False]
+    assert planned.narrowed is not None
+    assert [quote.fits for quote in planned.narrowed.quotes] == [True, True, True, False]
     lines = PlanReport(planned, service).lines()
     assert any(f"All but 4 fit with every tolerance times {planned.factor.normalize():f}." in line for line in lines)
     assert any(line.startswith("No tolerance makes 4 fit: ") for line in lines)
@@ -122,7 +126,7 @@ def test_nothing_is_told_where_no_factor_does(open_grocer: Callable[..., Service
     service = open_grocer(mechanism="keyhole")
     planned = plan_list(service, put(service, DEAR), most_nano=1)
     assert planned.factor is None
-    assert planned.split is None
+    assert planned.narrowed is None
     assert any("No factor up to 1000" in line for line in PlanReport(planned, service).lines())
 
 
@@ -148,4 +152,4 @@ def test_a_list_that_takes_too_long_ends_and_so_does_waiting_for_others(
         assert free_again
         with pytest.raises(KeyholeError, match="KH430: other lists are being planned"):
             plan_list_in_queue(service, listed, most_nano=None, analyst="ada", longest_wait_ms=0)
-    assert plan_list_in_queue(service, (), most_nano=None, analyst="ada").listed == ()
+    assert plan_list_in_queue(service, (), most_nano=None, analyst="ada").questions == ()

@@ -34,7 +34,7 @@ class Client:
         self._writer.submit(self.socket.sendall, b"".join(message.encode() for message in messages))
 
     def next(self) -> Answer:
-        while (frame := self._reader.read_typed()) is None:
+        while (frame := self._reader.read_typed_frame()) is None:
             data = self.socket.recv(1 << 20)
             if not data:
                 raise ConnectionResetError("hung up")

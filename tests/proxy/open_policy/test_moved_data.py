@@ -101,7 +101,7 @@ def test_a_running_keyhole_says_so_once_and_answers_as_before(world: World) -> N
         plan = stages.plan_asked_question(service, question)
         first = stages.answer(service, plan, question)
         assert logged() == logged() == []
-        assert watch.find_moved(service.catalog) == {"sales": 0, "visits": 0}
+        assert watch.find_moved_tables(service.catalog) == {"sales": 0, "visits": 0}
         world.move(MOVES[1])
         found: list[object] = []
 
@@ -112,13 +112,13 @@ def test_a_running_keyhole_says_so_once_and_answers_as_before(world: World) -> N
         eventually(hears)
         assert found == ["sales"]
         assert logged() == []
-        assert watch.find_moved(service.catalog) == {"sales": 1, "visits": 0}
+        assert watch.find_moved_tables(service.catalog) == {"sales": 1, "visits": 0}
         again = stages.answer(service, plan, question)
         assert again.is_reused
         assert again.keys == first.keys
         refresh(world.policy, "sales")
         assert logged() == logged() == []
-        assert watch.find_moved(service.catalog) == {"sales": 0, "visits": 0}
+        assert watch.find_moved_tables(service.catalog) == {"sales": 0, "visits": 0}
 
 
 def test_live_tables_have_nothing_to_move_within(world: World) -> None:
@@ -129,7 +129,7 @@ def test_live_tables_have_nothing_to_move_within(world: World) -> None:
     with Service.open(world.policy) as service:
         watch = DataWatch(Telemetry())
         watch.compare(service)
-        assert set(watch.find_moved(service.catalog).values()) == {0}
+        assert set(watch.find_moved_tables(service.catalog).values()) == {0}
 
 
 def test_a_load_that_holds_its_lock_keeps_nobody_from_checking(source_url: str, tmp_path: Path) -> None:
@@ -140,6 +140,6 @@ def test_a_load_that_holds_its_lock_keeps_nobody_from_checking(source_url: str, 
         with Service.open(policy) as service:
             watch = DataWatch(Telemetry())
             watch.compare(service)
-            assert set(watch.find_moved(service.catalog).values()) == {0}
+            assert set(watch.find_moved_tables(service.catalog).values()) == {0}
         lock.release("UPDATE sales SET store = 'south'")
     assert not [one for one in check(policy, confirm=False).warnings if "changed or rewritten" in one]

@@ -368,14 +368,14 @@ def test_only_explicit_tables_are_refreshed_by_hand(policy: Policy) -> None:
 def test_what_the_source_insists_on_is_kept_for_public_tables(policy: Policy) -> None:
     plain = checked(policy)
     (before,) = plain.catalog.public_tables
-    assert (before.required, before.unique) == ((), ())
+    assert (before.not_null_columns, before.unique) == ((), ())
     clinic(policy.directory, "ALTER TABLE wards ADD PRIMARY KEY (name)")
     with pytest.raises(KeyholeError, match="KH007"):  # a column that was nullable is another column
         read_pinned_catalog(policy, opened := open_source(policy.source.url, directory=policy.directory))
     opened.close()
     after = checked(policy, confirm=True)
     (wards,) = after.catalog.public_tables
-    assert (wards.required, wards.unique) == (("name",), ("name",))
+    assert (wards.not_null_columns, wards.unique) == (("name",), ("name",))
     assert wards.rows == before.rows
     assert after.catalog.digest != plain.catalog.digest
     assert read_pins(find_pins_path(policy)) == after.pins

@@ -101,5 +101,5 @@ def test_what_does_not_suit_is_said_with_its_size(warnings: Warnings) -> None:
         assert warnings(rollups=rollups, **others) == []
     (slow,) = warnings(timeout_ms=ROWS // 1000 - 1)
     assert "after 0.019 s (limits.statement_timeout_ms)" in slow
-    assert slow.endswith(" Where tables.visits.size is declared, it is refused for nothing.")
+    assert slow.endswith(" If tables.visits.size is declared, such a question is refused free of charge.")
     assert "refused" not in warnings(timeout_ms=ROWS // 1000 - 1, bounds=f"{BOUNDS}\nsize = {{ rows = {ROWS} }}")[0]

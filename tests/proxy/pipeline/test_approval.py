@@ -208,7 +208,7 @@ def test_a_threshold_that_never_matters_is_warned_of(tmp_path: Path) -> None:
 def test_a_simulation_knows_the_cap_per_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = with_budget(tmp_path, "epsilon_per_table = 0.1")
     run("simulate", QUESTION.format(90), "--units", "3002", "--policy", str(path))
-    assert "(budget.epsilon_per_table is first)" in capsys.readouterr().out
+    assert "(budget.epsilon_per_table is reached first)" in capsys.readouterr().out
 
 
 def with_table(directory: Path, *lines: str, budget: tuple[str, ...] = ()) -> Path:
@@ -273,7 +273,7 @@ def test_a_tables_caps_are_checked_printed_and_simulated(tmp_path: Path, capsys:
     told = capsys.readouterr().out
     assert "caps of visits: all questions on it together 0.1; a question above 0.5 waits for keyhole approve" in told
     run("simulate", QUESTION.format(90), "--units", "3002", "--policy", str(path))
-    assert "(tables.visits.epsilon_per_table is first)" in capsys.readouterr().out
+    assert "(tables.visits.epsilon_per_table is reached first)" in capsys.readouterr().out
 
 
 def test_explain_tells_what_the_refusal_would_and_nothing_once_it_is_approved(

@@ -90,7 +90,7 @@ def test_what_is_expected_beyond_the_timeout_is_refused(tmp_path: Path) -> None:
             expected = expect_time(planned, service.catalog)
             assert expected is not None
             assert expected.is_too_long is (share > 1)
-            assert ("stays paid" in expected.sentence) is (1 / UNCERTAINTY_FACTOR < share < 1)
+            assert ("stays charged" in expected.sentence) is (1 / UNCERTAINTY_FACTOR < share < 1)
             if share > 1:
                 with pytest.raises(KeyholeError, match="KH319") as caught:
                     pipeline.answer(service, planned, asked)

@@ -92,19 +92,19 @@ def paid(answer: Answer) -> Payment:
 def test_as_many_more_questions_fit_as_were_told_and_not_one_more(service: Service, question: str) -> None:
     """With this mechanism every group loses the worst case, so that what fits at least is what fits."""
     told = paid(ask(service, question.format(500)))
-    assert told.further is not None
-    assert told.further > 0
-    for number in range(told.further):
+    assert told.further_questions is not None
+    assert told.further_questions > 0
+    for number in range(told.further_questions):
         told = paid(ask(service, question.format(501 + number)))
-    assert told.further == 0
+    assert told.further_questions == 0
     assert ": no further question like this (limit: the balance of " in told.write_charged()
     refused: dict[str, Any] = explain_as_document(service, put(service, question.format(700)))
     assert refused["refused"] is True
     assert refused["cost"]["further_questions"] == 0
-    assert refused["cost"]["sentence"].endswith(f": too little for it (limit: {told.limit}).")
+    assert refused["cost"]["sentence"].endswith(f": too little for it (limit: {told.limit_name}).")
     with pytest.raises(KeyholeError, match="not enough budget") as short:
         ask(service, question.format(700))
-    assert f"The limit is {told.limit}." in (short.value.detail or "")
+    assert f"The limit is {told.limit_name}." in (short.value.detail or "")
 
 
 def test_the_cap_on_one_question_is_named_where_balances_would_do(service: Service) -> None:
@@ -128,13 +128,13 @@ def test_more_fit_only_where_the_shared_balance_has_room_for_them(service: Servi
     first = HOUSEHOLDS.format(500)
     ask(service, first)
     number = 501
-    while paid(ask(service, HOUSEHOLDS.format(number))).further:
+    while paid(ask(service, HOUSEHOLDS.format(number))).further_questions:
         number += 1
     told = ask(service, first, analyst="bob")
     assert told.is_reused
     assert [one.cap for one in paid(told).left] == [1.0, 2.5], "what reading counts towards"
-    assert paid(told).further == 0
-    assert paid(told).limit == "the balance of a privacy unit that all analysts share"
+    assert paid(told).further_questions == 0
+    assert paid(told).limit_name == "the balance of a privacy unit that all analysts share"
 
 
 def test_figures_show_what_rounding_hides() -> None:
@@ -187,7 +187,7 @@ def test_a_stored_answer_is_said_to_be_stored_and_costs_its_analyst_nothing(serv
     (stored,) = (line for line in lines if line.startswith("  Stored: "))
     assert stored.endswith("asking returns it again and costs nothing.")
     assert not any(line.startswith(("  Cost: ", "  Left for")) for line in lines)
-    while (told := paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.read_history()))))).further:
+    while (told := paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.read_history()))))).further_questions:
         pass
     assert explain_as_document(service, put(service, HOUSEHOLDS.format(500)))["refused"] is False
     assert ask(service, HOUSEHOLDS.format(500)).is_reused
@@ -202,7 +202,9 @@ def test_who_reads_anothers_answer_is_told_what_the_own_caps_bear(service: Servi
     told = ask(service, HOUSEHOLDS.format(500), analyst="bob")
     assert told.is_reused
     assert [(one.payer, one.cap) for one in paid(told).left] == [(Payer.GROUP, 1.0), (Payer.UNIT, 2.5)]
-    while paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.read_history())), analyst="bob")).further:
+    while paid(
+        ask(service, HOUSEHOLDS.format(501 + len(service.ledger.read_history())), analyst="bob")
+    ).further_questions:
         pass
     other = ask(service, HOUSEHOLDS.format(90))
     assert other.payment is not None
@@ -224,8 +226,8 @@ PAYMENT = Payment(
     groups=12,
     unit_text="household_id",
     left=(RemainingBalance(Payer.GROUP, 2.999, 4.0), RemainingBalance(Payer.UNIT, 3.5, 8.0)),
-    further=0,
-    limit="epsilon_per_query",
+    further_questions=0,
+    limit_name="epsilon_per_query",
 )
 
 
@@ -237,14 +239,14 @@ def test_the_sentences() -> None:
     )
     table = (*PAYMENT.left, RemainingBalance(Payer.TABLE, -0.5, 20.0))
     assert (
-        replace(PAYMENT, left=table, further=1)
+        replace(PAYMENT, left=table, further_questions=1)
         .write_charged()
         .endswith(
             "; left 2.99 of 4, 3.5 of 8 and 0 of 20 of the table: at least 1 more like this fits "
             "(limit: epsilon_per_query)."
         )
     )
-    rows = replace(PAYMENT, unit=None, left=PAYMENT.left[:1], further=1234)
+    rows = replace(PAYMENT, unit=None, left=PAYMENT.left[:1], further_questions=1234)
     assert (
         rows.write_charged() == "at most 0.37 epsilon for a group; left 2.99 of 4: at least 1,234 more like this fit "
         "(limit: epsilon_per_query)."

@@ -109,7 +109,7 @@ def explained_further(service: Service, asked: Asked) -> int:
 
 def simulated_fit(directory: Path) -> int:
     sizes = Sizes(units=1500, keys=None, rows=None)
-    found = simulate(directory / "keyhole.toml", QUESTION.format(1, 700), given={}, sizes=sizes).fit
+    found = simulate(directory / "keyhole.toml", QUESTION.format(1, 700), given={}, sizes=sizes).fitting_questions
     assert found is not None
     return found
 
@@ -132,7 +132,7 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
         answer = ask(service, asked)
         assert len(answer.keys.keys) == 24
         assert answer.payment is not None
-        assert answer.payment.further == told["further_questions"] - 1
+        assert answer.payment.further_questions == told["further_questions"] - 1
         assert "by itself" in answer.payment.write_charged()
         assert count_answered(service, most=20) == told["further_questions"] > 3
         assert service.ledger.verify_everything() == 2 * told["further_questions"]

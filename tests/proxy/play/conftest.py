@@ -26,4 +26,4 @@ def hall(tmp_path: Path, clock: Clock) -> GameSessions:
 @pytest.fixture(scope="session")
 def draw() -> Callable[[int], Building]:
     """The game's building of a seed, drawn once a process."""
-    return BUILDINGS.find_played
+    return BUILDINGS.find_played_building

@@ -31,7 +31,7 @@ def _attacked() -> Building:
 
 @pytest.mark.parametrize(("attacker", "closed"), [("external", 64), ("student", 27), ("administrator", 25)])
 def test_attackers_see_as_many_regions_as_in_the_thesis(attacker: str, closed: int) -> None:
-    assert len(AttackedDay(_attacked(), Attacker(attacker)).closed) == closed
+    assert len(AttackedDay(_attacked(), Attacker(attacker)).closed_regions) == closed
 
 
 def test_the_empty_place_counts() -> None:
@@ -60,7 +60,9 @@ def test_beliefs_are_between_nothing_and_everything(attacker: Attacker) -> None:
 
     nothing, everything = at(PublishedForm.NOTHING, None), at(PublishedForm.TRUE, None)
     counts = day.count_closed_regions()[:, NOON]
-    assert everything == pytest.approx(counts[day.closed.index(day.find_region(victim, NOON) or 0)] / counts.sum())
+    assert everything == pytest.approx(
+        counts[day.closed_regions.index(day.find_region(victim, NOON) or 0)] / counts.sum()
+    )
     assert at(PublishedForm.LAPLACE, Fraction(1, 1000)) == pytest.approx(nothing, rel=0.02)
     assert at(PublishedForm.LAPLACE, Fraction(30)) == pytest.approx(everything, rel=1e-6)
     assert at(PublishedForm.KEYHOLE, Fraction(1, 1000)) == pytest.approx(nothing, rel=0.02)
@@ -120,9 +122,11 @@ def test_more_people_are_raised_as_epsilon_rises(attacker: Attacker) -> None:
 
     def raised(channel: PublishedChannel) -> float:
         found = count_localised_people(day, channel, every=12, noise=SeededNoise(6))
-        assert sum(found.believed) == found.hidden
-        assert all(above <= everybody for above, everybody in zip(found.raised, found.believed, strict=True))
-        return sum(found.raised) / found.ticks
+        assert sum(found.believed_counts) == found.hidden_count
+        assert all(
+            above <= everybody for above, everybody in zip(found.raised_counts, found.believed_counts, strict=True)
+        )
+        return sum(found.raised_counts) / found.ticks
 
     little, much, true = (
         raised(PublishedChannel(PublishedForm.LAPLACE, Fraction(1, 10), 1)),
@@ -138,7 +142,7 @@ def test_the_slider_says_what_an_epsilon_buys(draw: Callable[[int], Building]) -
     found = weigh_epsilon(
         draw(1), _attacked(), attacker=Attacker.STUDENT, epsilon=Fraction(1), looks=24, noise=SeededNoise(0)
     )  # fmt: skip
-    assert dict(found.raised)["true"] > 0
+    assert dict(found.raised_people)["true"] > 0
     assert found.tolerance == pytest.approx(math.log(24 / (4 * 0.05 * 0.1)) - 1)
     assert compute_alarm_tolerance(0.1, looks=24) == pytest.approx(69.9, abs=0.05)
     for epsilon in (Fraction(0), Fraction(11)):
@@ -149,7 +153,7 @@ def test_the_slider_says_what_an_epsilon_buys(draw: Callable[[int], Building]) -
 
 
 def test_the_attacked_building_is_not_the_games(buildings: BuildingCache) -> None:
-    attacked, played = buildings.find_attacked(1), buildings.find_played(1)
+    attacked, played = buildings.find_attacked_building(1), buildings.find_played_building(1)
     assert (attacked.tick_minutes, played.tick_minutes) == (10, 5)
     assert (len(attacked.roles), len(played.roles)) == (420, 900)
-    assert buildings.find_attacked(1) is attacked
+    assert buildings.find_attacked_building(1) is attacked

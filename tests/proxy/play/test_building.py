@@ -76,7 +76,7 @@ def test_what_is_planted_is_found_in_the_true_series(draw: Callable[[int], Build
 
     silent = world.count_place(plants.broken.region).ravel()
     begins = plants.broken.day * building.ticks_a_day + plants.broken.tick
-    before = building.plan.add_up(building.played, plants.broken.region)
+    before = building.plan.add_up(building.played_counts, plants.broken.region)
     assert not silent[begins:].any()
     assert np.array_equal(silent[:begins], before.ravel()[:begins])
     truth = solve_task(GameTask(TaskKind.SENSOR, plants.broken.region, None, None, None, None), world)
@@ -96,4 +96,4 @@ def test_the_building_is_the_sum_of_its_floors_with_what_is_planted(draw: Callab
     whole = world.count_place(0)
     for level in (Level.FLOOR, Level.REGION, Level.ROOM):
         assert np.array_equal(sum(world.count_place(number) for number in building.plan.list_level(level)), whole)
-    assert not np.array_equal(whole, building.plan.add_up(building.played, 0))
+    assert not np.array_equal(whole, building.plan.add_up(building.played_counts, 0))

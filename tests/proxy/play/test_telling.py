@@ -71,7 +71,7 @@ def test_what_is_told_depends_on_what_was_published_alone(draw: Callable[[int], 
     first = _told(here, 3)
     assert here.round.publisher is not None
     assert there.round.publisher is not None
-    there.round.publisher._kept.update(here.round.publisher._kept)
+    there.round.publisher._published_values.update(here.round.publisher._published_values)
     assert _told(there, 3) == first
 
 

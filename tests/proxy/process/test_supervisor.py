@@ -81,7 +81,7 @@ async def test_what_is_taken_runs_although_all_workers_die_meanwhile(policy: Pol
                 await supervisor._open_in_all_workers(following)
                 if supervisor._closing:
                     await asyncio.wait(supervisor._closing)
-            address = following.shared.shadow
+            address = following.description.shadow
             with psycopg.connect(address.make_conninfo(user="ada", database="shop")) as connection:
                 assert connection.execute("SELECT 1").fetchone() == (1,)
         finally:

@@ -107,7 +107,7 @@ def test_a_relation_of_the_same_name_in_the_source_is_not_read(
     del bought
     question = _question(*QUESTIONS[0])
     before = [answer.tolist() for answer in engines.answers(question, _relations(engines))]
-    (pinned,) = rewrite(question, dialect=engines.postgres.dialect).pinned
+    (pinned,) = rewrite(question, dialect=engines.postgres.dialect).pinned_relations
     engines.writer.execute(f"CREATE TABLE {pinned.name} AS SELECT i AS k, 'department 1' AS v0 FROM bought b(i)")
     try:
         assert [answer.tolist() for answer in engines.answers(question, _relations(engines))] == before
@@ -122,7 +122,7 @@ def test_relations_that_no_statement_reads_are_dropped_for_later_ones(
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH ':memory:' AS {pinned_relations.DATABASE}")
         pins = pinned_relations.DuckDBPins(connection)
-        relations = [rewrite(_question(*one), dialect=engines.duck.dialect).pinned for one in QUESTIONS[:2]]
+        relations = [rewrite(_question(*one), dialect=engines.duck.dialect).pinned_relations for one in QUESTIONS[:2]]
         held = "SELECT count(*) FROM duckdb_tables() WHERE database_name = 'keyhole_pinned'"
         first, second = (f"TABLE {read[0].name}" for read in relations)
         with pins.provide_tables(first, relations[0]), pins.provide_tables(second, relations[1]):

@@ -71,7 +71,7 @@ def _ask(
     rewritten = rewrite(replace(question, table=table), dialect=source.dialect)
     if not stored:
         steps = tuple(
-            replace(step, rows=None if step.rows is None else replace(step.rows, relations=()))
+            replace(step, kept_rows=None if step.kept_rows is None else replace(step.kept_rows, relations=()))
             for step in rewritten.steps
         )
         rewritten = replace(rewritten, relations=(), steps=steps)

@@ -18,7 +18,7 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 
 def drain(reader: FrameReader) -> list[Frame]:
     found = []
-    while (one := reader.read_typed()) is not None:
+    while (one := reader.read_typed_frame()) is not None:
         found.append(one)
     return found
 
@@ -51,7 +51,7 @@ def test_a_frame_is_said_to_be_there_when_it_can_be_had(sent: list[tuple[str, by
     for piece in pieces(b"".join(make_frame(kind, payload) for kind, payload in sent), cuts):
         reader.feed(piece)
         there = reader.has_frame
-        assert (reader.read_typed() is not None) == there
+        assert (reader.read_typed_frame() is not None) == there
 
 
 def test_rows_side_by_side_are_one_frame() -> None:
@@ -69,7 +69,7 @@ def test_a_length_outside_the_limits_is_refused_before_its_payload_comes(length:
     reader = FrameReader(limit_bytes=1000, merges_rows=False)
     reader.feed(b"Q" + length)
     with pytest.raises(ProtocolViolation, match="length"):
-        reader.read_typed()
+        reader.read_typed_frame()
 
 
 @pytest.mark.parametrize("length", [b"\0\0\0\0", b"\0\0\0\x07", b"\xff\xff\xff\xff", b"\0\x01\0\0"])
@@ -77,14 +77,14 @@ def test_a_startup_length_outside_the_limits_is_refused(length: bytes) -> None:
     reader = FrameReader(limit_bytes=1000, merges_rows=False)
     reader.feed(length)
     with pytest.raises(ProtocolViolation, match="length"):
-        reader.read_untyped()
+        reader.read_untyped_packet()
 
 
 def test_a_type_that_may_not_come_is_refused_at_its_first_byte() -> None:
     reader = FrameReader(limit_bytes=1000, merges_rows=False)
     reader.feed(b"Z")
     with pytest.raises(ProtocolViolation, match="type"):
-        reader.read_typed(frozenset(b"Q"))
+        reader.read_typed_frame(frozenset(b"Q"))
 
 
 @pytest.mark.parametrize("rest", [b"", b"Q"])
@@ -93,7 +93,7 @@ def test_what_was_handed_out_is_not_held(rest: bytes) -> None:
     tracemalloc.start()
     try:
         reader.feed(sent + rest)
-        assert reader.read_typed() is not None
+        assert reader.read_typed_frame() is not None
         assert tracemalloc.get_traced_memory()[0] < 100_000
     finally:
         tracemalloc.stop()

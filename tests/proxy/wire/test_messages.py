@@ -61,7 +61,7 @@ BACKEND: st.SearchStrategy[BackendMessage] = st.one_of(
 def only_frame(raw: bytes) -> Frame:
     reader = FrameReader(limit_bytes=1 << 20, merges_rows=False)
     reader.feed(raw)
-    received = reader.read_typed()
+    received = reader.read_typed_frame()
     assert received is not None
     assert reader.buffered == 0
     return received
@@ -83,7 +83,7 @@ def test_a_first_packet_is_what_its_bytes_say(
 ) -> None:
     reader = FrameReader(limit_bytes=10_000, merges_rows=False)
     reader.feed(message.encode())
-    payload = reader.read_untyped()
+    payload = reader.read_untyped_packet()
     assert payload is not None
     assert frontend.decode_untyped(payload) == message
 

@@ -50,7 +50,7 @@ def test_with_yes_it_is_drawn_and_told_again_for_nothing(
     assert curve["true_positive_rate"][-1] == curve["false_positive_rate"][-1] == 1.0
     assert len(curve["thresholds"]) == 33
     again = run(*ROC, "--by", "ward")
-    assert "3 groups, told again, which costs nothing." in again.out
+    assert "3 groups, released before, so it costs nothing." in again.out
     assert f" A       | {curve['area']:.3f} |" in again.out
     (family,) = run("budget", "--json").document["families"]
     assert family["spent_at_most"] == 0.5
@@ -160,7 +160,7 @@ def test_a_page_that_cannot_be_written_costs_nothing(checked: Path, run: Callabl
 def test_a_dry_run_opens_no_source(checked: Path, run: Callable[..., Ran]) -> None:
     assert run(*ROC, *PAID).status == 0
     checked.with_name("visits.csv").unlink()
-    assert "told again, which costs nothing" in run(*ROC, "--dry-run").out
+    assert "printed again, which costs nothing" in run(*ROC, "--dry-run").out
     other = run(*ROC, "--by", "ward", "--dry-run", "--json").document
     assert (other["groups"], other["paid_before"]) == (3, False)
     assert "AS counted" in other["sql"]
@@ -188,7 +188,7 @@ def test_the_curve_is_a_table_that_the_policy_takes(checked: Path, run: Callable
         assert [one[name] for one in rows] == curve[name]
     assert {(one["area"], one["area_noise_sd"]) for one in rows} == {(curve["area"], curve["area_noise_sd"])}
     again = run(*ROC, "--by", "ward", "--out", "curves").out
-    assert "3 groups, told again, which costs nothing." in again
+    assert "3 groups, released before, so it costs nothing." in again
     assert f"As a table: releases/curves.parquet, {paid['rows']} rows.\nSHA-256 {paid['sha256']}\n" in again
     checked.write_text(f"{checked.read_text()}\n{paid['policy']}\n")
     assert f"public table curves: {paid['rows']} rows" in run("check", "--confirm").out

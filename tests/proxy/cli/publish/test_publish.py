@@ -35,10 +35,10 @@ def test_with_yes_there_is_a_file_whose_table_the_policy_takes(checked: Path, ru
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     again = run(*TABLE).out
-    assert "visits as releases/wards.parquet, 84 rows: told again, which costs nothing." in again
+    assert "visits as releases/wards.parquet, 84 rows: released before, so it costs nothing." in again
     assert f"SHA-256 {paid['sha256']}" in again
     rows = run(*TABLE[:-1], "made", "--method", "rows").out
-    assert "told again, which costs nothing" in rows
+    assert "released before, so it costs nothing" in rows
     assert "none is anybody's" in rows
     checked.write_text(f"{checked.read_text()}\n{paid['policy']}\n")
     assert "wards" in run("check", "--confirm").out

@@ -26,4 +26,4 @@ def works(running: Running, directory: Path) -> bool:
 def reports(data: bytes) -> list[backend.BackendMessage]:
     reader = FrameReader(limit_bytes=1 << 20, merges_rows=False)
     reader.feed(data)
-    return [backend.decode(frame) for frame in iter(reader.read_typed, None)]
+    return [backend.decode(frame) for frame in iter(reader.read_typed_frame, None)]

@@ -170,9 +170,11 @@ def test_groups_count_the_rows_that_postgresql_counts(
             for question, (sql, key, source) in zip(questions, asks, strict=True):
                 expected = _truth(key, source, engines)
                 on_duck, on_postgres = (_write(question, dialect, large) for dialect in (DUCKDB, POSTGRES))
-                with duck_pins.provide_tables(on_duck.sql, on_duck.pinned) as text:
+                with duck_pins.provide_tables(on_duck.sql, on_duck.pinned_relations) as text:
                     found: list[Any] = [duck.execute(text).fetchall()]
-                found.append(postgres_pins.run(engines.writer, on_postgres.sql, on_postgres.pinned).fetchall())
+                found.append(
+                    postgres_pins.run(engines.writer, on_postgres.sql, on_postgres.pinned_relations).fetchall()
+                )
                 for one in found:
                     assert {group: count for group, count in one if count} == expected, sql
                 answers.append(expected)

@@ -179,7 +179,7 @@ def check_odd_rows(service: Service, columns: Columns, *, has_few_patterns: bool
 def _values(service: Service, question: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The aggregates by key, and how far one unit may move each."""
     plan = stages.plan_asked_question(service, asked(service, question, fnr="0.4"))
-    computed = plan.question.computed
+    computed = plan.question.computed_functionals
     found = service.source.read_aggregates(
         plan.rewritten, plan.question.keys, functionals=len(computed), timeout_ms=1000 * PATIENCE_S
     )

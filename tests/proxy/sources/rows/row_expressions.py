@@ -375,7 +375,7 @@ def _measure(text: str, *, low: int, high: int) -> Column | None:
 
     def read(clips: Clips) -> Column | None:
         try:
-            parts = read_row_expression(node, scope, given, clips=clips).parts
+            parts = read_row_expression(node, scope, given, clips=clips).summands
         except KeyholeError as error:
             if error.code != "KH204":
                 raise

@@ -41,7 +41,7 @@ def test_pieces_are_the_whole(sources: dict[int, PostgresSource]) -> None:
             expected[:, i % 25 * 3 + i % 4] += (1, i)
     for source in sources.values():
         for sql, pinned in ((SQL, ()), (ON_PINNED, (GIVEN,))):
-            rewritten = Rewritten("postgres", sql.replace("sum(i)", "sum(i)::bigint"), pinned=pinned)
+            rewritten = Rewritten("postgres", sql.replace("sum(i)", "sum(i)::bigint"), pinned_relations=pinned)
             found = source.read_aggregates(rewritten, KEYS, functionals=2, timeout_ms=60_000)
             np.testing.assert_array_equal(found.values, expected)
 

@@ -157,7 +157,7 @@ def test_public_rows_are_searched_whoever_there_is(engines: Engines, asking: str
         f"SELECT b.store FROM bought b JOIN products p ON p.id = b.product {asking}", catalog=known(BOUGHT)
     )
     made = {dialect: plan_question(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
-    (pinned,) = made[DUCKDB].pinned
+    (pinned,) = made[DUCKDB].pinned_relations
     columns = [f"unnest(?::{one.type_name}[]) AS {one.name}" for one in pinned.columns]
     loads = f"CREATE TEMP TABLE {pinned.name} AS SELECT {', '.join(columns)}"
     values = [list(one.values) for one in pinned.columns]

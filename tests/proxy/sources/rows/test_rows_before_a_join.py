@@ -243,7 +243,7 @@ def _answer_noted(engines: Engines, sql: str, *, catalog: Catalog) -> list[list[
     question = asked(sql, catalog=catalog)
     some = "SELECT 'p' || CAST(i AS text) AS person, 'abcdef' AS note FROM generate_series(1, 20) AS t(i)"
     made = {dialect: plan_question(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
-    pinned = made[DUCKDB].pinned
+    pinned = made[DUCKDB].pinned_relations
     loads = [f"CREATE TABLE {one.name} AS {some}" for one in catalog.tables]
     for one in pinned:
         shown = ", ".join(f"{column.name} {column.type_name}" for column in one.columns)
@@ -395,7 +395,7 @@ def test_a_pattern_is_looked_for_once_in_each_row_that_is_joined(engines: Engine
     made = {dialect: plan_question(question, dialect=dialect).rewritten for dialect in (DUCKDB, POSTGRES)}
     assert all(one.rollup is None for one in made.values())
     for rewritten in made.values():
-        for one in rewritten.pinned:
+        for one in rewritten.pinned_relations:
             loads += [f"CREATE TABLE {one.name} (k text, v0 text)"]
             loads += [f"INSERT INTO {one.name} VALUES {', '.join(map(str, words))}"]
         break
@@ -411,7 +411,7 @@ def test_a_pattern_is_looked_for_once_in_each_row_that_is_joined(engines: Engine
     answered.append(engines.writer.execute(made[POSTGRES].sql).fetchall())
     told = engines.writer.execute(f"EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) {made[POSTGRES].sql}").fetchone()
     assert told is not None
-    dropped = [*(one.name for one in tables), *(one.name for one in made[POSTGRES].pinned)]
+    dropped = [*(one.name for one in tables), *(one.name for one in made[POSTGRES].pinned_relations)]
     engines.writer.execute(f"DROP TABLE {', '.join(dropped)}")
     check_work(told[0][0]["Plan"], "Plans", word=MARK, rows=lambda node: node["Actual Rows"] * node["Actual Loops"])
     assert answered == [[("A", 100)]] * 2

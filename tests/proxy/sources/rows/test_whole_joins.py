@@ -145,7 +145,7 @@ def write(dialect: Dialect, *, keys: bool) -> Iterator[tuple[str, str, str]]:
 
 
 def _with_articles(rewritten: Rewritten) -> str:
-    return embed_pinned_rows(rewritten.sql, rewritten.pinned, lambda _: "TABLE pinned_articles")
+    return embed_pinned_rows(rewritten.sql, rewritten.pinned_relations, lambda _: "TABLE pinned_articles")
 
 
 def _keep_keys(table: Table) -> Table:

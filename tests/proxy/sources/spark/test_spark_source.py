@@ -103,7 +103,7 @@ def ask(
     pinned: tuple[PinnedRelation, ...] = (),
     relations: tuple[ReadRelation, ...] = (),
 ) -> TrueAggregates:
-    rewritten = Rewritten(dialect="sail", sql=sql, pinned=pinned, relations=relations)
+    rewritten = Rewritten(dialect="sail", sql=sql, pinned_relations=pinned, relations=relations)
     with source.take_turn(analyst="ada", timeout_ms=20_000):
         return source.read_aggregates(rewritten, _KEYS, functionals=1, timeout_ms=timeout_ms)
 

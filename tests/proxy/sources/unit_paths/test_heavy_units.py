@@ -59,7 +59,7 @@ class Shop:
         found = self.source.read_aggregates(
             replace(made.rewritten, rollup=None),
             question.keys,
-            functionals=len(made.question.computed),
+            functionals=len(made.question.computed_functionals),
             timeout_ms=60_000,
             version=version,
         )
@@ -121,7 +121,9 @@ def test_many_lists_are_made_for_those_alone_who_ask_again(shop: Shop) -> None:
 def _heavy(rewritten: Rewritten, rows: dict[str, list[tuple[Any, ...]]] = ROWS) -> list[tuple[Any, ...]]:
     assert rewritten.from_kept_steps is not None
     build = next(
-        one.rows.build for one in reversed(rewritten.from_kept_steps.steps) if one.rows and "keyhole_z0" in one.defined
+        one.kept_rows.build
+        for one in reversed(rewritten.from_kept_steps.steps)
+        if one.kept_rows and "keyhole_z0" in one.definition
     )
     with duckdb.connect() as duck:
         for statement in load_sql(rows, ("household",)):
@@ -156,8 +158,8 @@ def _plan_kept(rewritten: Rewritten, rows: dict[str, list[tuple[Any, ...]]]) -> 
             duck.execute(statement)
         kept = {}
         for step in rewritten.from_kept_steps.steps:
-            assert step.rows is not None
-            duck.execute(f"CREATE TABLE kept_{step.name} AS {step.rows.build}")
+            assert step.kept_rows is not None
+            duck.execute(f"CREATE TABLE kept_{step.name} AS {step.kept_rows.build}")
             kept[step.name] = f"kept_{step.name}"
         told = duck.execute(f"EXPLAIN (FORMAT JSON) {rewritten.from_kept_steps.write_from_kept(kept)}").fetchall()[0][1]
         (count,) = duck.execute(f"SELECT count(*) FROM {list(kept.values())[-1]}").fetchone() or (0,)
