@@ -45,11 +45,11 @@ class TooManyConnections(Exception):
 
 
 class ConnectedClient:
-    """A client's connection from `network`, served by `task`.
+    """The connection of a client from `network`, served by `task`.
 
-    `final_report` is the message that the client gets when Keyhole disconnects it. `has_spoken` is True once the
-    client has sent a byte. `lingering` is the process id of the shadow's backend that still works after the client
-    has gone, or 0.
+    `final_report` is the message for the client when Keyhole disconnects it. `has_spoken` is True once the client has
+    sent a byte. `lingering` is the process id of the shadow's backend if that still works after the client has gone, or
+    0.
     """
 
     def __init__(self, task: "asyncio.Task[None]", network: str) -> None:
@@ -94,7 +94,7 @@ class Connections:
 
     @property
     def all(self) -> tuple[ConnectedClient, ...]:
-        """All connected clients."""
+        """All connected clients, logged in or not."""
         return tuple(self._all)
 
     def add(self, task: "asyncio.Task[None]", *, address: str = "") -> ConnectedClient:
@@ -124,7 +124,7 @@ class Connections:
             raise TooManyConnections(FULL)
 
     def log_in(self, client: ConnectedClient, analyst: str) -> None:
-        """Turn a connection that has proved its user into a session. Raise TooManyConnections if there are too many."""
+        """Turn a connection whose login succeeded into a session. Raise TooManyConnections if there are too many."""
         self.check_room()
         if self._sessions[analyst] >= self._limits.connections_per_analyst:
             raise TooManyConnections(encode_fatal(f'too many connections for role "{analyst}"', sqlstate="53300"))
@@ -151,8 +151,8 @@ class Connections:
 def choose_sessions_to_end(used: Mapping[int, int], owners: Mapping[int, str], *, most: int) -> Sequence[int]:
     """Return the sessions that must end so that the remaining ones together use at most `most`.
 
-    `used` has each session's use. The largest session of the analyst who uses most ends first. So an analyst who uses
-    little loses nothing to others, however many sessions they open.
+    `used` has each session's use. The analyst with the highest total use loses the largest session first. So an analyst
+    who uses little loses nothing to others, however many sessions they open.
     """
     left, gone = dict(used), []
     while sum(left.values()) > most:

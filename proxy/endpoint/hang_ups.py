@@ -17,7 +17,7 @@ _KNOWN = b"server_version"  # never another one in a session, and told at every 
 
 
 class ClientPresence(Enum):
-    """The state of a client's sending side: may send more, has ended its input, or is gone."""
+    """The state of a client's sending side: it may send more, has ended its input, or is gone."""
 
     SPEAKS = auto()  # more may come
     LISTENS = auto()  # no more comes; it may be waiting for answers
@@ -25,9 +25,9 @@ class ClientPresence(Enum):
 
 
 def find_presence(stream: ClientStream) -> ClientPresence:
-    """Return the client's state as the system knows it.
+    """Return the client's state as the operating system knows it.
 
-    On systems other than Linux, only a connection closed by this side is gone.
+    On systems other than Linux, a client counts as gone only if this side has closed the connection.
     """
     connected = stream.writer.get_extra_info("socket")
     if stream.writer.transport.is_closing() or connected is None or connected.fileno() < 0:
@@ -43,7 +43,7 @@ def find_presence(stream: ClientStream) -> ClientPresence:
 
 
 def probe_client(stream: ClientStream, relay: ShadowRelay) -> None:
-    """Send the client a parameter that it knows already, so that the system of a vanished client answers with a reset.
+    """Send the client a parameter that it already knows, so that the system of a vanished client answers with a reset.
 
     Only the first call sends anything.
     """

@@ -22,9 +22,9 @@ def find_local_address(accepting: socket) -> tuple[str, int]:
 
 
 def check_login_begins(host: str, port: int, *, over_tls: bool) -> None:
-    """Begin a login at the endpoint at this address, and disconnect. Raise OSError if it does not answer.
+    """Begin a login at this address, and disconnect. Raise OSError if the endpoint does not answer.
 
-    Nothing is proved, so nothing is opened. The certificate is not verified: anybody who asks is at home.
+    Nothing is proved, so no session is opened. The certificate is not verified, since the caller is the same machine.
     """
     with create_connection((host, port), timeout=PROBE_TIMEOUT_S) as connected:
         if not over_tls:

@@ -62,12 +62,12 @@ _TURNS_TO_ATTEND = 3  # a connection is accepted; it gets a transport; its proto
 
 
 class Endpoint:
-    """PostgreSQL on a socket. Each connection is one task; questions run in `workers` threads beside the loop.
+    """The PostgreSQL endpoint on a socket. Each connection is one task; questions run in `workers` threads.
 
-    `statement_timeout_ms` of the catalog bounds what the shadow may run, whatever a session sets. Without `tls`
-    everything travels in the clear; without `limits` they are the policy's defaults. `mock_users` is what unknown users
-    are told, and should be that of before where there was an endpoint before. `failures` are the logins that failed,
-    here and where else they count. Without a `hub` nobody hears of monitors.
+    `statement_timeout_ms` of the catalog bounds the time of the shadow's statements, whatever a session sets. Without
+    `tls` everything is sent unencrypted. Without `limits` the policy's defaults apply. `mock_users` makes replies for
+    unknown users; a later endpoint should get the same one. `failures` are the failed logins, which other endpoints
+    share. Without a `hub`, sessions get no news of monitors.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Endpoint:
 
     @property
     def port(self) -> int:
-        """The port listened on."""
+        """The port on which the endpoint listens."""
         if self._server is None:
             raise RuntimeError("the endpoint has not been started")
         port: int = self._server.sockets[0].getsockname()[1]
@@ -139,9 +139,8 @@ class Endpoint:
     def use_backing(self, backing: SessionBacking, limits: ServerLimitsSection) -> int:
         """Open new sessions on `backing`.
 
-        Return the number of sessions that end because their login is no longer valid.
-
-        `limits` are those of new connections, and for how long all may do nothing.
+        Return the number of sessions that end because their login is no longer valid. `limits` are those of new
+        connections. Their idle times also apply to all sessions.
         """
         self._backing, self._limits = backing, limits
         self._connected.set_limits(limits)
@@ -159,11 +158,9 @@ class Endpoint:
         return len(still_there)
 
     async def stop(self, *, grace_s: float = STOP_GRACE_S) -> None:
-        """Accept no more connections, let running statements end for `grace_s`, and then disconnect.
+        """Accept no more connections, give running statements `grace_s` seconds to end, and then disconnect.
 
-        Idle sessions end at once.
-
-        Questions that have reserved are committed first, however long they take.
+        Idle sessions end at once. Questions whose budget is reserved are committed first, however long they take.
         """
         self._stopping = True
         if self._server is not None:
@@ -312,7 +309,7 @@ class Endpoint:
         return (now.verifier, now.certificate_name) == (analyst.verifier, analyst.certificate_name)
 
     async def cancel(self, request: Cancel) -> None:
-        """Cancel the statement of a client that has a session here; do nothing for all others."""
+        """Cancel the statement of a client whose session is in this process. Do nothing for other requests."""
         known = self._open.get(request.process)
         right = compare_digest(known.secret if known is not None else secrets.token_bytes(4), request.secret)
         if known is not None and right:
@@ -331,11 +328,11 @@ def _make_greeting(parameters: Mapping[bytes, bytes], process: int, secret: byte
 
 
 async def stop_accepting(listening: Iterable[socket.socket]) -> None:
-    """Stop accepting connections on sockets of this event loop. Connections accepted already still get their protocol.
+    """Stop accepting connections on sockets of this event loop. Connections that are already accepted are kept.
 
-    Anybody who is not taken stays in the system's queue, for another process or for the close of the socket to refuse.
-    To be awaited before `Server.close`: a connection taken just before that fails in asyncio (Python 3.11 and 3.12)
-    without being closed, and its client waits until the process ends.
+    Clients that are not accepted stay in the system's queue. Another process may accept them, or closing the socket
+    refuses them. Await this before `Server.close`. A connection accepted just before that call fails in asyncio (Python
+    3.11 and 3.12) without being closed, and its client waits until the process ends.
     """
     loop, sockets = asyncio.get_running_loop(), tuple(listening)
     for _ in range(_TURNS_TO_ATTEND):

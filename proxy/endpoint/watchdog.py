@@ -43,9 +43,9 @@ _SILENT = encode_refusal(
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """An open session, with everything that cancelling, the watchdog, a stop and a reload need of it.
+    """An open session, with the objects for cancelling, the watchdog, a stop and a reload.
 
-    `analyst` is who logged in, as the policy had it then.
+    `analyst` is the analyst who logged in, as the policy was then.
     """
 
     secret: bytes
@@ -60,9 +60,8 @@ class OpenSession:
 class SessionWatchdog:
     """The watch on one endpoint's sessions, on its event loop. Its limits may change at any time.
 
-    `longest_s` says how long a statement may run in the shadow, in seconds, whatever a session sets. Where it
-    has set PostgreSQL's own limit higher, statements whose answers come together (those of one text, or of one
-    pipeline) count as one.
+    `longest_s` is the longest time in seconds of a statement in the shadow, whatever a session sets. If a session has
+    set a higher limit of its own, the statements of one text, or of one pipeline, count as one statement.
     """
 
     def __init__(
@@ -81,21 +80,21 @@ class SessionWatchdog:
         self._stopped = False
 
     def start(self) -> None:
-        """Start watching."""
+        """Start the watch, as a task of the event loop."""
         self._start_task(self._watch_time())
         self._start_task(self._watch_memory())
 
     def stop(self) -> None:
-        """Stop watching."""
+        """Stop the watch."""
         self._stopped = True
         for task in tuple(self._tasks):
             task.cancel()
 
     def hold_place_until_ended(self, client: ConnectedClient) -> None:
-        """Keep the place of a session that is over until the shadow has ended its statement.
+        """Keep the connection's place after a session has ended, until the shadow has ended its statement.
 
-        Some of PostgreSQL's functions hear of nothing while they work, which may be for days. They get what processor
-        time nobody else wants, and anybody who calls them runs out of places, not everybody.
+        Some functions of PostgreSQL do not notice a cancellation, and may work for days. They get only processor time
+        that nobody else wants. An analyst who calls them runs out of places, and other analysts do not.
         """
         if not self._stopped:
             self._start_task(self._wait_for_shadow_process(client))

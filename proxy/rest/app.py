@@ -289,7 +289,7 @@ class StrictRequest(Request):
     """A request whose body is parsed as strict JSON."""
 
     async def json(self) -> Any:
-        """Parse the body as strict JSON. Raise UnreadableBody."""
+        """Parse the body as strict JSON. Raise UnreadableBody if it is malformed."""
         try:
             return strict_json.read_json(await self.body())
         except KeyholeError as refusal:

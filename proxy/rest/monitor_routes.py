@@ -63,7 +63,7 @@ class EventPosition:
 
     @staticmethod
     def parse(text: str) -> "EventPosition":
-        """Parse a position from an event's id. Raise KH408."""
+        """Parse a position from an event's id. Raise KH408 if the id is malformed."""
         match = _PLACE.fullmatch(text.strip())
         if match is None:
             raise refuse_unknown_event()
@@ -145,8 +145,8 @@ async def open_stream(
 ) -> Response:
     """Return the response that streams a monitor's events to one reader, from `place` on, or from now on.
 
-    `is_headless` is True for a HEAD request, which gets no events. The stream ends once `admitted` returns false. Raise
-    KH605 and KH502.
+    `is_headless` is True for a HEAD request, which gets no events. The stream ends once `admitted` returns false.
+    Raise KH605 if the analyst may not read the monitor, and KH502 if the ledger is not available.
     """
 
     def begin() -> tuple[int, str]:

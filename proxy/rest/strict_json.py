@@ -13,7 +13,7 @@ _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 
 
 def read_json(body: bytes) -> Any:
-    """Parse a body as strict JSON. Raise KH408.
+    """Parse a body as strict JSON. Raise KH408 if it is malformed.
 
     A repeated name is refused, since two readers could understand it differently.
     """

@@ -43,7 +43,10 @@ class Verifier:
 
     @staticmethod
     def parse(text: str) -> "Verifier":
-        """Parse `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`. Raise ValueError."""
+        """Parse `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`.
+
+        Raise ValueError if the text is malformed.
+        """
         mechanism, parameters, keys = text.split("$")
         iterations, salt = parameters.split(":")
         stored_key, server_key = (b64decode(key, validate=True) for key in keys.split(":"))

@@ -61,7 +61,9 @@ class ClientText:
         return (await self.make_decoder(sql))()
 
     async def make_decoder(self, sql: bytes) -> Callable[[], str]:
-        """Return a function that decodes the client's statement `sql` in the current encoding. Raise KH404.
+        """Return a function that decodes the client's statement `sql` in the current encoding.
+
+        Raise KH404 if Keyhole does not know the encoding.
 
         The function may be called in any thread, and raises KH100.
         """
@@ -71,7 +73,7 @@ class ClientText:
         return partial(_decode_text, sql, codec=self.codec, encoding=self.encoding)
 
     def decode(self, raw: bytes) -> str:
-        """Decode a text that the shadow has just sent. Raise KH404."""
+        """Decode a text that the shadow has just sent. Raise KH404 if Keyhole does not know the encoding."""
         return raw.decode("ascii") if raw.isascii() else self.codec.decode(raw, "replace")[0]
 
     async def convert_name(self, raw: bytes) -> bytes:

@@ -84,7 +84,8 @@ class NotificationListener:
         """Check that the client may LISTEN on a channel, and charge the analyst for the channel's monitor.
 
         Listening to a monitor counts as reading it, so it is charged. Only a monitor that the analyst may read has a
-        channel. Notifications are sent once the shadow has run the LISTEN. Raise KH306 and KH502.
+        channel. Notifications are sent once the shadow has run the LISTEN. Raise KH306 if the analyst's own cap does
+        not cover it, and KH502 if the ledger is not available.
         """
         if self._hub is None:
             return

@@ -120,7 +120,7 @@ class EmbeddedShadow:
         return f"{major}.{minor}"
 
     def make_data(self) -> None:
-        """Create the data directory if it does not exist. Raise KH406."""
+        """Create the data directory if it does not exist. Raise KH406 if it cannot be created."""
         try:
             make_data(self._server)
         except (OSError, subprocess.SubprocessError):

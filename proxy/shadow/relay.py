@@ -71,9 +71,10 @@ class ShadowRelay:
         return ShadowRelay(await ShadowLink.open(address, settings), address=address, settings=settings, client=client)
 
     async def find_syntax_error(self, text: bytes) -> bytes | None:
-        """Return PostgreSQL's syntax error in a text of several statements, as its ErrorResponse, or None. Run nothing.
+        """Return PostgreSQL's syntax error in a text of several statements, as its ErrorResponse, or None.
 
-        A separate connection is used, because the error would end this session's transaction. Raise KH406.
+        Run nothing. A separate connection is used, because the error would end this session's transaction. Raise KH406
+        if no shadow answers.
         """
         try:
             async with asyncio.timeout(_PARSED_S):
@@ -159,7 +160,7 @@ class ShadowRelay:
 
     @property
     def unread_bytes(self) -> int:
-        """The number of bytes kept for the client because it has not read them yet."""
+        """The number of bytes kept for the client that it has not read yet."""
         return self._client.transport.get_write_buffer_size()
 
     @property

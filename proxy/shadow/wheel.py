@@ -113,7 +113,7 @@ def start_with_memory_limit(server: PostgresServer, *, process_memory_mb: int) -
     """Start a server with a memory limit for each of its processes, and so for each session.
 
     On Linux a statement that needs more fails with "out of memory" (53200), and no other session is affected. The data
-    directory must exist. A server that is already running is left unchanged. Raise KH406.
+    directory must exist. A server that is already running is left unchanged. Raise KH406 if the server does not start.
     """
     with server._lock:
         known = PostmasterInfo.read_from_pgdata(server.pgdata)

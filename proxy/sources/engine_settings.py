@@ -38,7 +38,9 @@ _READ_WHOLE = {
 
 
 def make_engine_settings(section: SourceSection, *, directory: Path, workers: int) -> dict[str, str]:
-    """Return the engine's settings for one of `workers` processes. Relative folders are in `directory`. Raise OSError.
+    """Return the engine's settings for one of `workers` processes. Relative folders are in `directory`.
+
+    Raise OSError if a folder cannot be made.
 
     Each process runs its own DuckDB. Data that DuckDB spills to disk is encrypted with a key kept only in memory.
     PostgreSQL and Spark keep their own defaults for most settings.

@@ -51,7 +51,10 @@ class Source(Protocol):
         """Return the tables and views that the database role may select from, each as SQL text."""
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Keep the database file open during the block, if the source opens it only while reading. Raise KH008."""
+        """Keep the database file open during the block, if the source opens it only while reading.
+
+        Raise KH008 if the source does not answer.
+        """
 
     def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return a relation's columns, from the catalog alone.
@@ -62,7 +65,8 @@ class Source(Protocol):
     def identify(self, relation: str) -> RelationIdentity:
         """Return the stored tables and files that a relation reads, from the source's catalog.
 
-        The result is the same for every spelling of the relation. Raise KH006 and KH008.
+        The result is the same for every spelling of the relation. Raise KH006 if the relation cannot be read, and
+        KH008 if the source does not answer.
         """
 
     def read_state(self, relation: str) -> str:
@@ -70,26 +74,29 @@ class Source(Protocol):
 
         The text may also change if the data stays the same.
 
-        No row is read. The text depends on private data, and is for the owner alone. Raise KH006 and KH008.
+        No row is read. The text depends on private data, and is for the owner alone. Raise KH006 if the relation
+        cannot be read, and KH008 if the source does not answer.
         """
 
     def read_files(self, relation: str) -> str | None:
         """Return the names, sizes and times of the files that hold the relation's rows, as text.
 
         Return None for a database server, which manages its own files. If a file was replaced while open, describe the
-        open file; `read_state` describes the new one. Raise KH006 and KH008.
+        open file; `read_state` describes the new one. Raise KH006 if the relation cannot be read, and KH008 if the
+        source does not answer.
         """
 
     def reopen(self) -> None:
         """Open the current database file, if the open one was replaced.
 
-        A running question finishes on the old file. Raise KH008.
+        A running question finishes on the old file. Raise KH008 if the source does not answer.
         """
 
     def estimate_rows(self, relation: str) -> int:
         """Return the engine's estimate of the relation's number of rows. No row is read.
 
-        The estimate depends on private data, and is for the owner alone. Raise KH006 and KH008.
+        The estimate depends on private data, and is for the owner alone. Raise KH006 if the relation cannot be read,
+        and KH008 if the source does not answer.
         """
 
     def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
@@ -139,7 +146,7 @@ class Source(Protocol):
         """Wait until no rollup is being built."""
 
     def close(self) -> None:
-        """Release the connections."""
+        """Close all connections to the source."""
 
 
 def sort_counts(rows: Iterable[Row]) -> Counts:
@@ -178,7 +185,7 @@ def hide_shape_failures(query: Callable[[], _Result], *, relation: str) -> _Resu
 
 
 def convert_value(value: object) -> Value | None:
-    """Return a database driver's value as one of the catalog's types. A value of any other type becomes text."""
+    """Return a value from a database driver as one of the catalog's types. A value of any other type becomes text."""
     match value:
         case None | bool() | int() | str() | Decimal() | date():
             return value

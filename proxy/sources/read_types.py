@@ -25,7 +25,7 @@ class MissingKey(MissingColumn):
 
 
 def check_keys(relations: Sequence[ReadRelation], read_keys: Callable[[str], Iterable[frozenset[str]]]) -> None:
-    """Compare the source's unique keys now with those that a statement relies on.
+    """Raise `MissingKey` unless the source still has the unique keys that a statement relies on.
 
     Raises:
         MissingKey: if one is missing, and whatever `read_keys` raises.
@@ -36,7 +36,7 @@ def check_keys(relations: Sequence[ReadRelation], read_keys: Callable[[str], Ite
 
 
 def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], Iterable[SourceColumn]]) -> None:
-    """Compare the source's columns now with those that a statement was written for.
+    """Raise `TypesChanged` unless the source's columns still have the types for which a statement was written.
 
     Guarantee: if it passes, each column has the type that the statement casts it to, so that no value becomes NULL by
     its type, and different texts are in different groups. Only the log names a differing column.

@@ -18,7 +18,9 @@ _TOKEN_BYTES = 8  # so that nobody else can have made the folder before
 
 @cache
 def make_spill_folder(parent: Path | None) -> Path:
-    """Return the folder of this process in `parent`, or in the system's temporary folder. Raise OSError.
+    """Return the folder of this process in `parent`, or in the system's temporary folder.
+
+    Raise OSError if the folder cannot be made.
 
     DuckDB creates the folder when it needs one, with the process's umask, which the `keyhole` command sets. All sources
     of a process share it: DuckDB opens a file a second time only with the same settings.

@@ -19,7 +19,7 @@ class Authentication:
     data: bytes = b""
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("R", INT32.pack(self.step), self.data)
 
 
@@ -35,7 +35,7 @@ class NegotiateProtocolVersion:
     options: tuple[bytes, ...]
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         options = b"".join(option + b"\0" for option in self.options)
         return make_frame("v", INT32.pack(self.version), INT32.pack(len(self.options)), options)
 
@@ -48,7 +48,7 @@ class ParameterStatus:
     value: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("S", self.name, b"\0", self.value, b"\0")
 
 
@@ -60,7 +60,7 @@ class BackendKeyData:
     secret: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("K", UINT32.pack(self.process), self.secret)
 
 
@@ -74,7 +74,7 @@ class ReadyForQuery:
     status: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("Z", self.status)
 
 
@@ -89,7 +89,7 @@ class Report:
     fields: tuple[tuple[bytes, bytes], ...]
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame(self.kind, *(name + value + b"\0" for name, value in self.fields), b"\0")
 
     def find_field(self, name: bytes) -> bytes | None:
@@ -106,7 +106,7 @@ class NotificationResponse:
     payload: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("A", INT32.pack(self.process), self.channel, b"\0", self.payload, b"\0")
 
 
@@ -135,18 +135,18 @@ class RowDescription:
         return tuple((field.name, field.type) for field in self.fields)
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("T", len(self.fields).to_bytes(2, "big"), *(_encode_field(field) for field in self.fields))
 
 
 @dataclass(frozen=True, slots=True)
 class DataRow:
-    """One row; None is NULL."""
+    """A message with one row of a result. None is NULL."""
 
     values: tuple[bytes | None, ...]
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         values = (b"\xff\xff\xff\xff" if v is None else INT32.pack(len(v)) + v for v in self.values)
         return make_frame("D", len(self.values).to_bytes(2, "big"), *values)
 
@@ -158,7 +158,7 @@ class CommandComplete:
     tag: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("C", self.tag, b"\0")
 
 
@@ -169,7 +169,7 @@ class ParameterDescription:
     types: tuple[int, ...]
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("t", len(self.types).to_bytes(2, "big"), *(UINT32.pack(oid) for oid in self.types))
 
 
@@ -180,7 +180,7 @@ class EmptyMessage:
     kind: str
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame(self.kind)
 
 
@@ -201,7 +201,7 @@ BackendMessage: TypeAlias = (
 
 
 def decode(received: Frame) -> BackendMessage:
-    """Decode the message in a frame. Raise ProtocolViolation."""
+    """Decode the message in a frame. Raise ProtocolViolation if the message is malformed."""
     reader = _READERS.get(received.kind)
     if reader is None:
         raise ProtocolViolation(f"invalid backend message type {received.kind}")

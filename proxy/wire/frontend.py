@@ -25,7 +25,7 @@ class Startup:
     parameters: tuple[tuple[bytes, bytes], ...]
 
     def encode(self) -> bytes:
-        """Return the packet."""
+        """Return the message as a packet without a type byte: length and content."""
         version = UINT32.pack(self.version[0] << 16 | self.version[1])
         body = b"".join(name + b"\0" + value + b"\0" for name, value in self.parameters)
         return INT32.pack(len(body) + 9) + version + body + b"\0"
@@ -41,7 +41,7 @@ class EncryptionRequest:
     is_gss: bool
 
     def encode(self) -> bytes:
-        """Return the packet."""
+        """Return the message as a packet without a type byte: length and content."""
         return INT32.pack(8) + INT32.pack(GSS_CODE if self.is_gss else TLS_CODE)
 
 
@@ -53,7 +53,7 @@ class Cancel:
     secret: bytes
 
     def encode(self) -> bytes:
-        """Return the packet."""
+        """Return the message as a packet without a type byte: length and content."""
         return INT32.pack(12 + len(self.secret)) + INT32.pack(CANCEL_CODE) + UINT32.pack(self.process) + self.secret
 
 
@@ -67,7 +67,7 @@ class Credential:
     data: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("p", self.data)
 
 
@@ -78,7 +78,7 @@ class Query:
     sql: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("Q", self.sql, b"\0")
 
 
@@ -91,7 +91,7 @@ class Parse:
     types: tuple[int, ...] = ()
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         types = b"".join(UINT32.pack(oid) for oid in self.types)
         return make_frame("P", self.statement, b"\0", self.sql, b"\0", _encode_count(len(self.types)), types)
 
@@ -111,7 +111,7 @@ class Bind:
     result_formats: tuple[int, ...]
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         values = b"".join(b"\xff\xff\xff\xff" if v is None else INT32.pack(len(v)) + v for v in self.values)
         return make_frame(
             "B",
@@ -136,7 +136,7 @@ class Describe:
     name: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("D", self.target, self.name, b"\0")
 
 
@@ -148,7 +148,7 @@ class Execute:
     rows: int
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("E", self.portal, b"\0", INT32.pack(self.rows))
 
 
@@ -160,7 +160,7 @@ class Close:
     name: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("C", self.target, self.name, b"\0")
 
 
@@ -169,7 +169,7 @@ class Sync:
     """The end of a batch of messages. It ends an error state and an implicit transaction."""
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("S")
 
 
@@ -178,16 +178,16 @@ class Flush:
     """A request to send every reply that is ready."""
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("H")
 
 
 @dataclass(frozen=True, slots=True)
 class Terminate:
-    """The end of a session."""
+    """The message with which a client ends its session."""
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("X")
 
 
@@ -198,7 +198,7 @@ class FunctionCall:
     data: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame("F", self.data)
 
 
@@ -210,7 +210,7 @@ class Copy:
     data: bytes
 
     def encode(self) -> bytes:
-        """Return the frame."""
+        """Return the message as a frame: type, length and content."""
         return make_frame(self.kind, self.data)
 
 
@@ -234,7 +234,7 @@ FrontendMessage: TypeAlias = (
 
 
 def decode_untyped(payload: bytes) -> Startup | EncryptionRequest | Cancel:
-    """Decode the message in a packet without a type byte. Raise ProtocolViolation."""
+    """Decode the message in a packet without a type byte. Raise ProtocolViolation if the message is malformed."""
     cursor = PayloadReader(payload)
     code = cursor.read_uint32()
     if code in (TLS_CODE, GSS_CODE):
@@ -258,7 +258,7 @@ def decode_untyped(payload: bytes) -> Startup | EncryptionRequest | Cancel:
 
 
 def decode(received: Frame) -> FrontendMessage:
-    """Decode the message in a frame. Raise ProtocolViolation."""
+    """Decode the message in a frame. Raise ProtocolViolation if the message is malformed."""
     raw = received.raw
     if len(raw) <= _SHORT_BYTES and received.kind in _ALIKE:
         return _decode_again(raw)
