@@ -26,7 +26,7 @@ _GRANTS = (
 
 
 def load_tables(url: str, *, reader_password: str) -> bool:
-    """Make and fill the tables in one transaction. Return False if they were there already."""
+    """Create and fill the tables in one transaction. Return False if they exist already."""
     with psycopg.connect(url) as owner:
         if owner.execute("SELECT to_regclass('public.sales') IS NOT NULL").fetchone() == (True,):
             return False

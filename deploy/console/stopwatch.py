@@ -21,7 +21,7 @@ _DRAWN = "const marks = performance.getEntriesByName('map-drawn'); return marks.
 
 
 def charge_square(service: Service) -> None:
-    """Reserve a question about very many groups, of an extra table for the heat map."""
+    """Reserve a question about very many groups of an extra table, so that the heat map is large."""
     columns = tuple((name, tuple(f"{name}{place:03}" for place in range(SIDE))) for name in ("column", "row"))
     names = tuple(name for name, _ in columns)
     family = Family(table="square", unit="row", columns=names, filter="", version="v1", immutable=frozenset())
@@ -40,7 +40,7 @@ def measure_page(window: Browser, address: str, script: str, *, times: int) -> l
 
 
 def print_page_times(times: int) -> None:
-    """Print a line for each page."""
+    """Measure every page of the console, and print a line for each."""
     with serve_demo(MORE) as (service, site), open_browser() as window:
         charge_square(service)
         log_owner_in(window, site)
@@ -51,7 +51,7 @@ def print_page_times(times: int) -> None:
 
 
 def print_line(what: str, found: list[float]) -> None:
-    """One line."""
+    """Print the median and the extremes of the results under a label."""
     print(f"{what:32} {statistics.median(found):6.0f} ms, {found[-1]:6.0f} at most")  # noqa: T201
 
 

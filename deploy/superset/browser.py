@@ -74,7 +74,7 @@ class Browser:
             time.sleep(0.5)
 
     def resize_window(self, width: int, height: int) -> None:
-        """Make the window as large as that."""
+        """Set the window's width and height, in pixels."""
         self._call_driver("POST", "/window/rect", {"width": width, "height": height})
 
     def read_errors(self) -> list[str]:

@@ -28,7 +28,7 @@ def make_internal_error() -> KeyholeError:
 
 
 class QuestionWork:
-    """The work of one session's questions, of which one runs at a time, even if the client no longer waits for it."""
+    """The work of one session's questions. One of them runs at a time, even if the client no longer waits for it."""
 
     def __init__(self, workers: Executor) -> None:
         self._workers = workers
@@ -59,14 +59,17 @@ class QuestionWork:
         return self._waits
 
     async def wait_for_earlier(self) -> None:
-        """Wait for a question that the client did not wait for: this one may be the same. Raise KH409."""
+        """Wait for an earlier question that the client no longer waits for, since the new question may be the same.
+
+        Raise KH409 if the new one is withdrawn meanwhile.
+        """
         while self._left:
             await self._wait_until_done(next(iter(self._left)))
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return the result of `call`.
 
-        A bug in it is the client's KH900 and one line in the log. Raise KH409 if the question is withdrawn.
+        If the call has a bug, raise KH900 and write one line to the log. Raise KH409 if the question is withdrawn.
         """
         if self._withdrawn is not None and self._withdrawn.is_set():
             raise make_cancellation_error()

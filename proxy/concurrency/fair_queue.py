@@ -120,11 +120,10 @@ _LONG_TEXTS = FairTurns(1)  # one place: as many readers as there are threads wo
 
 @contextmanager
 def read_very_long_alone(text: str | bytes, *, analyst: str) -> Iterator[None]:
-    """Wait until a very long text may be read or planned in the block: one runs at a time. A shorter text never waits.
+    """Hold the right to read or plan a very long text in the block. One such text is processed at a time.
 
-    Block until then.
-
-    Anybody who waits is passed by at most one text of each other analyst. Never within itself.
+    Wait until then. Shorter texts never wait. While an analyst waits, each other analyst may pass with at most one
+    text. Never use this within itself.
     """
     if not _is_very_long(text):
         yield

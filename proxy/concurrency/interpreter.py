@@ -28,15 +28,15 @@ def disable_pydantic_plugins() -> None:
 
 
 def collect_garbage_seldom() -> None:
-    """Look for garbage less often, in a process that imports while it works and ends soon."""
+    """Run the garbage collector less often, in a process that imports modules while it works and ends soon."""
     gc.set_threshold(_SELDOM, *_USUAL[1:])
 
 
 @contextmanager
 def freeze_objects() -> Iterator[None]:
-    """Freeze all objects that exist at the end of the block, mostly modules. They are never scanned again.
+    """Exclude all objects that exist at the end of the block from garbage collection. Most of them are modules.
 
-    Later objects are scanned as usual.
+    They are never scanned again. Later objects are scanned as usual.
     """
     gc.disable()
     try:

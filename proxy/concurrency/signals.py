@@ -16,7 +16,7 @@ _TO_ALL = (signal.SIGINT, signal.SIGHUP)  # from a terminal: to every process of
 class Signals:
     """The operator's signals to this process. Use it in the main thread.
 
-    SIGHUP is noted from the beginning. SIGINT and SIGTERM end the process at once until `note_ending_signals`.
+    SIGHUP is recorded from the beginning. SIGINT and SIGTERM end the process at once until `note_ending_signals`.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Signals:
 
     @contextmanager
     def ignore_refusals_at_end(self) -> Iterator[None]:
-        """Ignore a KeyholeError of the block if this process must end: other processes may have ended already."""
+        """Ignore a KeyholeError of the block if this process is ending: the processes that it needs may have ended."""
         try:
             yield
         except KeyholeError:
@@ -71,7 +71,7 @@ def hide_from_children() -> Iterator[None]:
 
 
 def leave_to_parent() -> None:
-    """Leave terminal signals to the parent, which decides. Such a process calls this."""
+    """Ignore terminal signals in this process, so that its parent decides."""
     for number in _TO_ALL:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _TO_ALL)

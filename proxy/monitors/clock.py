@@ -22,7 +22,7 @@ def count_seconds() -> float:
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """One reading of the clock, and what is known about a jump.
+    """One reading of the clock, and what it says about a jump.
 
     `jumped_by` is the difference between the clock and the expected time, and 0 if looks may be made. `is_new` is True
     at the first reading after a jump, and `is_over` at the reading that ends the waiting. `was_set` is True if plans

@@ -43,7 +43,7 @@ def refuse_wrong_state(name: str, state: str) -> KeyholeError:
 
 
 def refuse_changed_monitor(name: str) -> KeyholeError:
-    """Return the refusal of a monitor whose policy section changed since its start."""
+    """Return the refusal of a monitor whose policy section has changed since its start."""
     return KeyholeError(
         "KH606",
         f'the policy\'s monitor "{name}" differs from the one that was started',

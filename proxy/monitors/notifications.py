@@ -106,7 +106,10 @@ class NewsRequest:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedMonitor:
-    """A monitor that an analyst may read and has paid for. `last_look` is its last look then, or None if unknown."""
+    """A monitor that an analyst may read and has paid for.
+
+    `last_look` is the number of its last look at that moment, or None if unknown.
+    """
 
     monitor: str
     last_look: int | None
@@ -118,7 +121,8 @@ class NewsReader(Protocol):
     def admit_channel(self, channel: str, *, analyst: str) -> AdmittedMonitor | None:
         """Return the monitor that has this channel, if the analyst may read it, and charge the analyst for reading.
 
-        Return None for any other channel. Raise KH306 and KH502.
+        Return None for any other channel. Raise KH306 if the analyst's own cap does not cover it, and KH502 if the
+        ledger is not available.
         """
 
     def read_news(self, wanted: Collection[NewsRequest]) -> Mapping[NewsRequest, MonitorNews | KeyholeError]:

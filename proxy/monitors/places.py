@@ -21,10 +21,10 @@ from proxy.pipeline.claim import is_class_key, list_charged_values
 
 @dataclass(frozen=True, slots=True)
 class CellMapping:
-    """The mapping between a monitor's keys and the cells of one window in the ledger.
+    """The mapping between a monitor's keys and the ledger's cells of one window.
 
-    `shape` is the shape of the cells of one window. `axes` has the axis of each of the question's keys, and `sizes` the
-    number of each key's values.
+    `shape` is the shape of the cells of one window. `axes` has the axis of each of the question's keys, and `sizes`
+    the number of each key's values.
 
     `classes` is for keys whose values are classes of several cells. By the key's number, it has the class of each cell
     along the key's axis.
@@ -67,7 +67,7 @@ class CellMapping:
         return tuple(sorted(int(place) for place in np.ravel_multi_index(tuple(at), self.shape)))
 
     def mark_keys(self, places: Iterable[int]) -> Booleans:
-        """Return an array with True for each key that has one of these cell indices. It inverts `find_places`."""
+        """Return an array with True for each key that has one of these cell indices. It inverts `find_cells`."""
         marked = np.zeros(self.sizes, dtype=np.bool_)
         for place in places:
             at = np.unravel_index(place, self.shape) if self.shape else ()

@@ -37,7 +37,7 @@ def list_due_looks(
     """Return the newest due look of each open window, ordered by time.
 
     Parameters:
-        since: when the monitor was started; windows that had closed by then are never looked at.
+        since: when the monitor was started; windows that had closed by then get no look.
         now: the time in UTC, as all times of the plan.
         made: maps each window that has begun to the number of its last look.
         early: True if there are looks before the window's close.

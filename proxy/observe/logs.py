@@ -16,7 +16,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def log_to_standard_error(level: str) -> None:
-    """Write log entries of at least `level`, one of `LEVELS`, to standard error from now on."""
+    """Write log entries of level `level`, one of `LEVELS`, or above to standard error from now on."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -36,7 +36,7 @@ def log_to_standard_error(level: str) -> None:
 
 
 def describe_exception(error: BaseException) -> dict[str, str]:
-    """Return for the log an unexpected exception's type and the line of code that raised it, never its text."""
+    """Return, for the log, an unexpected exception's type and the line of code that raised it, never its text."""
     found = {"kind": type(error).__name__}
     trace = error.__traceback__
     while trace is not None:

@@ -51,7 +51,7 @@ disable_created_metrics()  # a second series for each, which says when the proce
 
 @dataclass(frozen=True, slots=True)
 class FinishedRequest:
-    """An answered HTTP request, as far as the operator may know it. `code` is the code of a refusal."""
+    """An answered HTTP request, with only the facts that the operator may know. `code` is the code of a refusal."""
 
     method: str | None
     path: str | None
@@ -103,7 +103,7 @@ class Interface(StrEnum):
 
 
 class DisconnectReason(StrEnum):
-    """The reason why a connection to the PostgreSQL endpoint ended early, or against the client's will."""
+    """The reason for which a connection to the PostgreSQL endpoint was ended before the client ended it."""
 
     LIMIT = "limit"
     LOGIN_TIMEOUT = "login_timeout"
@@ -277,12 +277,12 @@ class Telemetry:
             self._log_event("session closed", analyst=analyst, seconds=round(time.monotonic() - started, 3))
 
     def note_moved_data(self, table: str, *, version: str) -> None:
-        """Note that a table's data changed within a data version, although the owner declared that they do not."""
+        """Log that a table's data changed within a data version, against the owner's declaration."""
         if self._log is not None:
             self._log.warning("data moved within a version", table=table, version=version)
 
     def note_undeclared_files(self, table: str, *, version: str) -> None:
-        """Note that a table's files are not those of its data version, so that questions on it are refused."""
+        """Log that a table's files are not those of its data version, so that its questions are refused."""
         if self._log is not None:
             self._log.warning("files are not those of the version", table=table, version=version)
 
@@ -298,7 +298,7 @@ class Telemetry:
             self._log_event("look", monitor=monitor, look=number, outcome=ending)
 
     def note_stuck_monitor(self, monitor: str, *, code: str, why: str) -> None:
-        """Note that a monitor runs in the ledger but cannot be looked at under this policy."""
+        """Log that a monitor runs in the ledger but cannot be looked at under this policy."""
         if self._log is not None:
             self._log.warning("monitor cannot be looked at", monitor=monitor, code=code, why=why)
 
@@ -307,7 +307,7 @@ class Telemetry:
         self._log_event("monitor is over", monitor=monitor)
 
     def log_clock_jump(self, *, by: timedelta, waits: timedelta) -> None:
-        """Log that the machine's clock jumped, and how long looks wait unless it comes back."""
+        """Log that the machine's clock jumped, and how long looks wait unless the clock returns."""
         if self._log is not None:
             self._log.error("clock jumped", seconds=by.total_seconds(), looks_wait_seconds=waits.total_seconds())
 
@@ -333,7 +333,7 @@ class Telemetry:
             self._log.warning("the ledger failed", why=why, times=times)
 
     def note_missing_parts(self, missing: Sequence[str]) -> None:
-        """Note that a part that Keyhole needs stopped working, or works again."""
+        """Log that a part that Keyhole needs stopped working, or works again."""
         if missing:
             self._log_event("not ready", missing=list(missing))
         else:

@@ -29,7 +29,7 @@ def can_be_new(policy: Policy) -> bool:
 
 
 def is_foreign(policy: Policy, ledger: Ledger) -> bool:
-    """Return True if the ledger seems to be another policy's: it knows no pinned table, and has no witness.
+    """Return True if the ledger seems to belong to another policy: it knows no pinned table, and has no witness.
 
     A ledger that `keyhole check` opened once knows the tables, even without events. Raise KH007, `LedgerUnavailable`.
     """
@@ -40,7 +40,7 @@ def is_foreign(policy: Policy, ledger: Ledger) -> bool:
 
 
 def describe_lost_events(policy: Policy, ledger: Ledger) -> str | None:
-    """Return in words what the ledger lacks, compared with its witness and the pins, or None.
+    """Return in words which events the ledger lacks, compared with its witness and the pins. Return None if none.
 
     The ledger was opened with `is_trusted=True`. Raise KH009 if the witness cannot be read.
     """
@@ -60,7 +60,10 @@ def describe_lost_events(policy: Policy, ledger: Ledger) -> str | None:
 
 
 def accept_ledger(policy: Policy, ledger: Ledger) -> None:
-    """Accept the ledger as it is now, because its owner says so, and update the witness. Raise KH009."""
+    """Accept the ledger as it is now, because its owner says so, and update the witness.
+
+    Raise KH009 if the witness cannot be written.
+    """
     try:
         ledger.accept_current_log()
     except LedgerError as error:

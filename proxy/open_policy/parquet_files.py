@@ -28,7 +28,10 @@ class _Reading(Protocol):
     """The methods of a source that this module needs."""
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
-        """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
+        """Return the result of a statement over a relation, for the owner alone.
+
+        Raise KH006 if the source cannot read it.
+        """
 
 
 def check_parquet_files(policy: Policy, source: _Reading, *, broken: Container[str] = ()) -> None:

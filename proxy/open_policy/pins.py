@@ -49,22 +49,34 @@ class PinSource(Protocol):
     """The methods of a source that pinning needs."""
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Keep the database file open during the block, if the source opens it only while reading. Raise KH008."""
+        """Keep the database file open during the block, if the source opens it only while reading.
+
+        Raise KH008 if the source does not answer.
+        """
 
     def read_schema(self, relation: str) -> tuple[SourceColumn, ...]:
         """Return the columns of a relation. Raise KH006 if there is none."""
 
     def read_table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
-        """Return all rows of a public table, or `most` + 1 rows if it has more. Raise KH006."""
+        """Return all rows of a public table, or `most` + 1 rows if it has more.
+
+        Raise KH006 if the relation cannot be read.
+        """
 
     def identify(self, relation: str) -> RelationIdentity:
-        """Return the stored tables and files that a relation reads. Raise KH006."""
+        """Return the stored tables and files that a relation reads. Raise KH006 if the relation cannot be read."""
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
-        """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
+        """Return the result of a statement over a relation, for the owner alone.
+
+        Raise KH006 if the relation cannot be read.
+        """
 
     def read_state(self, relation: str) -> str:
-        """Return a text that changes whenever the relation's data changes. Raise KH006."""
+        """Return a text that changes whenever the relation's data changes.
+
+        Raise KH006 if the relation cannot be read.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +106,10 @@ def find_pins_path(policy: Policy) -> Path:
 
 
 def read_source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str, tuple[SourceColumn, ...]]:
-    """Return the source's columns for each table, by the policy's table names. Raise KH006."""
+    """Return the source's columns for each table, by the policy's table names.
+
+    Raise KH006 if the relation cannot be read.
+    """
     return {
         name: source.read_schema(policy.write_relation(name, csv=pins.get_csv_file(name))) for name in policy.tables
     }
@@ -157,7 +172,7 @@ def pin(
     raise KH007 and write nothing, unless the owner says `confirm`. Raise KH002 to KH007 and KH010.
 
     Parameters:
-        broken: tables that cannot be read now. For them the source returns what was pinned.
+        broken: tables that cannot be read now. For them the pinned data is used.
     """
     path = find_pins_path(policy)
     before = read_pins(path)

@@ -22,9 +22,10 @@ _LOOK_S = 0.05  # between looks of `keyhole refresh`, whose owner waits
 
 @dataclass(frozen=True, slots=True)
 class Followers:
-    """How many serving processes use the newest pins, and how many have not reported them yet.
+    """The state of the serving processes after new pins: how many use them, and how many have not reported.
 
-    `unread_tables` are tables of which some process cannot read the current version.
+    `following_count` use the newest pins, `silent_count` have not reported yet. `unread_tables` are tables of which
+    some process cannot read the current version.
     """
 
     following_count: int
@@ -52,7 +53,10 @@ class Announcement:
         self._descriptor = descriptor
 
     def write(self, *, pins: str, unread: tuple[str, ...]) -> None:
-        """Write which pins this process uses, and the tables whose current version it cannot read. Raise OSError."""
+        """Write which pins this process uses, and the tables whose current version it cannot read.
+
+        Raise OSError if the folder cannot be written.
+        """
         content = json.dumps({"pins": pins, "unread": list(unread)}).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, content, 0)
@@ -60,7 +64,7 @@ class Announcement:
 
 @contextmanager
 def announce(folder: Path) -> Iterator[Announcement]:
-    """Register this process as serving during the block. Raise OSError."""
+    """Register this process as serving during the block. Raise OSError if the folder cannot be written."""
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / f"{uuid4().hex}{_PROCESS}"
     descriptor = os.open(path.with_suffix(".new"), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)

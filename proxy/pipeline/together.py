@@ -57,7 +57,10 @@ class StatementCost:
 
 
 def compute_joint_cost(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> StatementCost:
-    """Return the total cost of a statement's questions, if they were asked now. Nothing is charged. Raise KH502."""
+    """Return the total cost of a statement's questions, if they were asked now. Nothing is charged.
+
+    Raise KH502 if the ledger is not available.
+    """
     rehearsed = _begin(service, questions).rehearse_list(questions, {})
     together = rehearsed.total
     units = {plan.question.table.unit_text for _, plan in questions if plan.question.table.unit}

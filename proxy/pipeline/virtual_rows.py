@@ -37,16 +37,25 @@ class MonitorReader(Protocol):
         """Raise KH605 unless the analyst may read the monitor. `position` is where the text names it."""
 
     def read_alerts(self, name: str, *, analyst: str) -> RelationRows:
-        """Return a monitor's alerts, as the rows of its relation. Raise KH306 and KH605."""
+        """Return a monitor's alerts, as the rows of its relation.
+
+        Raise KH306 if the analyst's own cap does not cover it, and KH605 if the analyst may not read the monitor.
+        """
 
     def list_monitors(self, *, analyst: str) -> RelationRows:
         """Return the rows of `keyhole.monitors`: the monitors that the analyst may read."""
 
     def list_alerts(self, *, analyst: str) -> RelationRows:
-        """Return the rows of `keyhole.alerts`: the alerts of monitors that the analyst may read. Raise KH306."""
+        """Return the rows of `keyhole.alerts`: the alerts of monitors that the analyst may read.
+
+        Raise KH306 if the analyst's own cap does not cover it.
+        """
 
     def explain(self, name: str, *, analyst: str, form: ExplainFormat) -> tuple[str, ...]:
-        """Return EXPLAIN's lines for a query of the monitor's relation. Raise KH605."""
+        """Return EXPLAIN's lines for a query of the monitor's relation.
+
+        Raise KH605 if the analyst may not read the monitor.
+        """
 
 
 def list_virtual_rows(

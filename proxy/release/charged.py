@@ -125,7 +125,7 @@ class PaidRelease:
 def make_release(
     service: Service, release: Release[CountingStatement], decide: Callable[[Counts], bytes]
 ) -> PaidRelease:
-    """Charge a release, read its counts, compute the released values, and store them. Return them.
+    """Charge a release, read its counts, compute the released values, store them in the ledger, and return them.
 
     If the same release was charged before, return its stored values instead.
 
@@ -193,7 +193,10 @@ def _is_for(charge: Charge, release: Release[CountingStatement], version: str) -
 
 
 def find_release(service: Accounts, release: Release[CountingStatement]) -> PaidRelease | None:
-    """Return the stored values of the same release on the current data version, or None. Raise KH502."""
+    """Return the stored values of the same release on the current data version, or None.
+
+    Raise KH502 if the ledger is not available.
+    """
     version = service.find_version(release.table)
     with refuse_ledger_errors():
         found = service.ledger.find_answer(release.identity, version, analyst=RELEASED_BY)
@@ -201,7 +204,10 @@ def find_release(service: Accounts, release: Release[CountingStatement]) -> Paid
 
 
 def check_affordable(service: Accounts, release: Release[CountingStatement]) -> None:
-    """Raise KH310 if the balances do not cover a release now. Nothing is spent. Raise KH502."""
+    """Raise KH310 if the balances do not cover a release now. Nothing is spent.
+
+    Raise KH502 if the ledger is not available.
+    """
     with refuse_ledger_errors():
         short = service.ledger.find_shortage(
             make_charge(release, service.find_version(release.table)), find_release_limits(service)

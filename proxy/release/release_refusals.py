@@ -53,7 +53,7 @@ def _round_loss_up(value: float) -> str:
 
 
 def refuse_endless_column(table: str, column: str) -> KeyholeError:
-    """Return the refusal of a column whose type has no largest value, so that candidates have no end."""
+    """Return the refusal of a column whose type has no largest value, so that the list of candidates would not end."""
     return KeyholeError(
         "KH312",
         f'"{column}" of "{table}" has a type without a largest value',
@@ -241,7 +241,10 @@ def refuse_unprotected(method: str) -> KeyholeError:
 
 
 def refuse_live_table(table: str) -> KeyholeError:
-    """Return the refusal of a perturbation of a live table. It has no version, so it could be drawn repeatedly."""
+    """Return the refusal of a perturbation of a live table.
+
+    Such a table has no version, so the draw could be repeated.
+    """
     return KeyholeError(
         "KH317",
         f'"{table}" is live, so the same rows could be perturbed many times and averaged',

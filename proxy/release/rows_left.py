@@ -7,7 +7,7 @@ from proxy.release.release_refusals import refuse_no_rows
 
 
 def check_rows_left(question: Question, where: str) -> None:
-    """Raise KH315 if no row with declared values can meet the condition, or if it leaves no group."""
+    """Raise KH315 if no row with declared values can meet the condition, or if the condition leaves no group."""
     if not question.keys.size or not can_be_met(question.where, question):
         raise refuse_no_rows(where)
 

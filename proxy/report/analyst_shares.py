@@ -31,7 +31,9 @@ _WHY = {
 
 
 def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: bool) -> Iterator[str]:
-    """Yield a sentence on which analysts have more or less budget left than before, if the accounting changed.
+    """Yield a sentence about the changed remaining budgets of analysts, if caps of analysts were added or removed.
+
+    `were_apart` says if analysts had separate balances before.
 
     Raises:
         LedgerError: if the ledger does not answer.

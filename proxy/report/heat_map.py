@@ -57,14 +57,14 @@ class HeatMap:
 
     @property
     def title(self) -> str:
-        """The table's name and the keys."""
+        """The title of a map: the table's name and the keys."""
         by = f" by {self.keys[0]}" if self.keys else ""
         across = f" (down) and {self.keys[1]} (across)" if len(self.keys) > 1 else ""
         rest = f", the worst over {', '.join(self.keys[2:])}" if len(self.keys) > 2 else ""
         return f"{self.table}{by}{across}{rest}"
 
     def keep_most_spent(self, *, rows: int, columns: int) -> "HeatMap":
-        """Return the map with at most so many rows and columns.
+        """Return the map with at most the given numbers of rows and columns.
 
         Those with the largest spent shares are kept, in their old order.
         """

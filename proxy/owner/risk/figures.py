@@ -36,7 +36,7 @@ class RiskFigures:
         }
 
     def make_presence_row(self, what: str) -> tuple[str, ...]:
-        """Return the figures on presence as a table row, with the columns of `PRESENCE`."""
+        """Return the figures on a unit's presence as a table row, with the columns of `PRESENCE`."""
         return (
             what,
             write_loss(self.epsilon),

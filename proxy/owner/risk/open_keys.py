@@ -33,11 +33,11 @@ class Prior:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The distinct places."""
+        """The distinct places, which are the values of the first column."""
         return tuple(dict.fromkeys(key[0] for key in self.people))
 
     def add_places(self, places: Sequence[str]) -> "Prior":
-        """Return the prior with further places, where nobody usually is at any time."""
+        """Return the prior with further places, where nobody is expected at any time."""
         more = {(place, *time): _NEVER_SEEN for time in self.times for place in places}
         return Prior(self.names, {**more, **self.people})
 
@@ -121,7 +121,7 @@ def read_open_keys(name: str, file: CsvText, prior: Prior) -> OpenKeys:
 
 
 def make_key_text(key: Sequence[Value]) -> Key:
-    """Return a key in the form of the files: each value as PostgreSQL prints it."""
+    """Return a key with its values as text, as the files of known keys have them: each as PostgreSQL prints it."""
     return tuple(map(format_value, key))
 
 

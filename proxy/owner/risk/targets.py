@@ -21,8 +21,8 @@ _MOST_CANDIDATES = 10**9  # as many as nine digits say: whoever guesses among mo
 class RiskTarget:
     """A risk target in words, with the largest loss that meets it.
 
-    `epsilon` meets the target about a unit's presence. `which_epsilon` meets the target about a unit's group, or is
-    None if the target has no such part.
+    `epsilon` meets the target about a unit's presence. `which_epsilon` meets the target about the group that a unit is
+    in; it is None without such a target.
     """
 
     said: str
