@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.experiments.tables import format_percent, format_short, write_table
-from benchmarks.risk.attacks import BEHIND, CUT, NEAR, TARGETS, TOLERANCE, TTL, Found
+from benchmarks.risk.attacks import NEAR, TARGETS, TTL, Found
 from benchmarks.risk.bars import judge
 from benchmarks.risk.disclosures import (
     FNR,
@@ -78,8 +78,7 @@ def write_page(disclosures: Disclosures, places: Places, secrets: Secrets, table
 def _open(seed: int) -> str:
     return f"""# Risk: what attackers learn
 
-`make experiments` wrote this page and its images (seed {seed}). It repeats the published experiments on what noisy
-answers reveal, and adds Keyhole's answers. How to read a loss: [risk.md](../risk.md)."""
+`make experiments` wrote this page and its images (seed {seed}). How to read a loss: [risk.md](../risk.md)."""
 
 
 def _describe_disclosures(found: Disclosures) -> list[str]:
@@ -144,10 +143,7 @@ Each cell has the published attack, one room at a time, and in brackets the righ
 [joint posterior](../proofs/posterior.md) of all rooms.""",
         _tabulate_places(places.found),
         "![People found better than before, over epsilon](risk-places.png)",
-        f"""A question `count(*) > {CUT}` with a tolerance of {TOLERANCE} helps an attacker little. But by
-asking ever more thresholds one gets *{BEHIND}* for the same epsilon.
-
-Of {len(bars)} claims that were set beforehand (`benchmarks/risk/bars.py`), {len(bars) - len(broken)} hold.""",
+        f"Of {len(bars)} claims that were set beforehand (`benchmarks/risk/bars.py`), {len(bars) - len(broken)} hold.",
         *([write_table(["claim that does not hold", "found"], broken, texts=2)] if broken else []),
     ]
 
@@ -183,21 +179,16 @@ def _describe_secrets(secrets: Secrets) -> list[str]:
     return [
         f"""## Secrets put together from many answers
 
-Each of {PEOPLE} people has a secret bit. The attacker counts the ones in random halves of the people, and combines
-the counts by the best linear estimate. Means of {secrets.runs} runs. Noisy counts share epsilon evenly. No attack on
-one person exceeds the bound ([proof](../proofs/advantage.md)). **Many counts of many people find hardly more than a
-guess**, which is right half the time. One count of the victim alone reaches the bound.""",
+Each of {PEOPLE} people has a secret bit. The attacker counts the 1 bits in random halves of the people, and combines
+the counts by the best linear estimate. Means of {secrets.runs} runs. Noisy counts share epsilon evenly. The
+[bound](../proofs/advantage.md) is for one person. **Many counts of many people find hardly more than a guess.**""",
         write_table(["attack", "epsilon", "bits right", "bound"], bits, texts=1),
     ]
 
 
 def _describe_tables(tables: Tables) -> list[str]:
     domains = ", ".join(f"{before} values to {after}" for before, after in tables.domains)
-    beyond = "\n".join(
-        f"- At p {retention:g}, {format_percent(groups)} of the groups are too large, with {format_percent(records)} of"
-        " the records."
-        for retention, groups, records in tables.violations
-    )
+    beyond = ", ".join(f"{format_percent(groups)} at p {retention:g}" for retention, groups, _ in tables.violations)
     rows = [
         [row.method, row.protected, f"{row.error:.3g}", format_percent(row.told)]
         for row in tables.rows
@@ -210,13 +201,11 @@ Data: {tables.origin}. Education, occupation, race and sex are public. They are 
 chi-square test: {domains}. An income above 50K is the sensitive value. A group is too large as printed if
 a Chernoff bound on the error of its largest share is below {UNSURE:g} for an error of {format_percent(WITHIN)}.
 
-{beyond}""",
+Groups that are too large: {beyond}.""",
         f"""Each way to publish answers {QUERIES:,} random counts over one to three public columns and one sensitive
 value, of {format_percent(LEAST_SELECTIVITY)} of the records or more. Means of {tables.runs} runs. The last column is
 the part of the groups too large at p .5 whose largest share is revealed to within {format_percent(WITHIN)}. **Thinning
-costs accuracy and does not keep its promise.** Exact tails keep it, and leave hardly anything to count. Noise on every
-cell protects presence, and errs less than either at p .5 from an epsilon of .2 on. Shares of large groups
-can still be read off it.""",
+costs accuracy and does not keep its promise.** Exact tails keep it. Shares of large groups can still be read off noisy
+tables.""",
         write_table(["method", "protects", "relative error", "large groups revealed"], rows, texts=2),
-        """**Compare relative errors only for the same queries**: noise is a large part of a small count.""",
     ]

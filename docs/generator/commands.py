@@ -32,7 +32,13 @@ COMMON = {
 """Flags that the page explains once, and how their help begins. A command names those that it takes."""
 _EVERYWHERE = ("--policy", "--json", "--why", "--by")
 """Flags of which the page says once which commands take them."""
-_ARGUMENTS = ("The question.", "The private table.", "The monitor, as the policy calls it.", "An id, or how it starts.")
+_ARGUMENTS = (
+    "The question.",
+    "The private table.",
+    "The monitor, as the policy calls it.",
+    "The grant's id, or its beginning.",
+    "The reservation's or question's id, or its beginning.",
+)
 """The help of arguments that the page explains once."""
 _SETTINGS = {f"--{setting.name.removeprefix('keyhole.').replace('_', '-')}" for setting in SETTINGS}
 _CHAPTER = re.compile(r"^### `keyhole (.+)`\n((?:(?!##).*\n)*)", re.MULTILINE)
