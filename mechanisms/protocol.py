@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Protocol, TypeAlias
@@ -13,17 +14,19 @@ from mechanisms.certified import Probability
 from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
 
 Epsilons = npt.NDArray[np.float64]
+Words: TypeAlias = npt.NDArray[np.uint64]
 
 Exposure: TypeAlias = tuple[Fraction, ...]
 """By functional, the part of its sensitivity, from 0 to 1, by which one privacy unit changes it."""
 
 
 class Unachievable(Exception):
-    """A contract that a mechanism cannot meet at any finite loss.
+    """The error for a contract that a mechanism cannot meet at any finite loss.
 
     Examples are alpha + beta >= 1, which is no promise, and tolerance zero with rates so small that epsilon overflows.
-    It has the functional's index, or None. If the mechanism refuses this kind of question at any accuracy, `instead`
-    names one that accepts it. If every mechanism does, `remedy` says what to change in the question.
+    `functional` is the index of the functional that is to blame, or None. If the mechanism refuses this kind of
+    question at any accuracy, `instead` names one that accepts it. If every mechanism does, `remedy` says what to change
+    in the question.
     """
 
     def __init__(
@@ -38,10 +41,10 @@ class Unachievable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """Public knowledge of the keys that fail one functional's literal, in integer units from its threshold.
+    """Public knowledge about the keys that fail one functional's literal, in integer units from its threshold.
 
-    `far_keys` keys are at least `far_distance` short of it, `near_keys` others at least `near_distance`, where
-    `0 < near_distance <= far_distance`.
+    `far_keys` keys are at least `far_distance` short of the threshold. `near_keys` other keys are at least
+    `near_distance` short of it, where `0 < near_distance <= far_distance`.
     """
 
     far_keys: int
@@ -57,9 +60,11 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The value that a share of some numbers is up to: the largest for 1, the least for 0.
+    """A quantile of some numbers: at least `share` of them are at or below it.
 
-    It is one of them, as of `percentile_disc`, or `interpolated` between two, as of `percentile_cont`.
+    It is the largest for 1, the least for 0.
+
+    It is one of the numbers, as of `percentile_disc`, or `interpolated` between two, as of `percentile_cont`.
     """
 
     share: Fraction
@@ -73,8 +78,8 @@ LARGEST, LEAST = Quantile(Fraction(1)), Quantile(Fraction(0))
 class Deviation:
     """The standard deviation of some numbers, of a sample or of all.
 
-    Where something is divided by it, `if_equal` is not None. A deviation of 0 then counts as so many half steps,
-    without its factor, so that no comparison of a quotient without a value holds.
+    If it divides something, `if_equal` is not None. A deviation of 0 then counts as `if_equal` half steps, without its
+    factor, so that no comparison holds whose quotient has no value.
     """
 
     is_sample: bool
@@ -83,13 +88,14 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class UsedCells:
-    """The cells of a key space whose sums a reading adds up, seen from one key.
+    """The cells of a key space that one part of a reading uses, relative to the key that is decided.
 
-    Of the axes `whole` they are all values, of the others the key's own. On `axis`, if there is one, a key at place p
-    takes the places `taken[p]`. A key that takes none has no value of the reading, or reads the constant `otherwise` in
-    place of the sum and its factor. With `most` each cell counts `most // len(taken[p])` times: a mean of fewer cells
-    weighs each more. With a `statistic` the cells are not added up, but that of them is read. A literal is NULL for a
-    key that has no value of its reading, or false if the reading `fails` there.
+    Cells vary over all values of the axes in `summed_axes`. On the other axes they have the key's own value, except on
+    `axis`: a key at place p of it uses the places `used_places[p]`. A key without any place there has no value, or
+    reads the constant `empty_value` instead of the sum and its factor. With `most_places` each cell counts
+    `most_places // len(used_places[p])` times, so a mean of fewer cells gives each more weight. With a `statistic`
+    that statistic of the cells is read instead of their sum. A literal of a key without a value is NULL, or false if
+    `false_without_value` is set.
     """
 
     summed_axes: tuple[int, ...] = ()
@@ -98,10 +104,10 @@ class UsedCells:
     most_places: int = 0
     empty_value: int | None = None
     statistic: Quantile | Deviation | None = None
-    fails: bool = False
+    false_without_value: bool = False
 
     def has_value(self, place: int) -> bool:
-        """Return True if a key at a place of the axis has cells, or reads a constant."""
+        """Return True if a key at a place of the axis has a value: from cells, or the constant `empty_value`."""
         return bool(self.used_places[place]) or self.empty_value is not None
 
 
@@ -109,22 +115,60 @@ OWN_CELL = UsedCells()
 
 
 @dataclass(frozen=True, slots=True)
-class MeanPair:
-    """A comparison of two means: `sum / rows` is compared with `times * other sum / other rows + constant`.
+class RowDeviation:
+    """A multiple of the standard deviation of the rows of a mean, in steps of the sum with which it is compared.
 
-    A reading of four sums, in this order: sum, rows, other sum, other rows. Means are in steps of the first sum for
-    each row. The functional is the difference of both sides, in units of `step` such steps. No mean of the first
-    sum is beyond `reach` from 0, none of the other beyond `other_reach`. The tolerance is meant for keys with at least
-    `rows` and `other_rows` rows, which other literals demand.
+    Squares of the rows' values are counted in `square` squared steps of the mean's own sum. A deviation below `least`
+    steps of that sum counts as `least`, which is at least 0.
     """
 
     times: Fraction
+    square: Fraction
+    least: Fraction
+    is_sample: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RowQuantile:
+    """`times` the quantile of rows at a `share`, in steps of the sum that it is compared with.
+
+    Rows are counted in `bins`, whose middles are `first` and each `width` further. No value is farther than `reach`
+    from the middle of its bin. All three are in the unit of the rows' values. The quantile's rank may err by `slack`, a
+    share of the rows.
+    """
+
+    times: Fraction
+    share: Fraction
+    slack: Fraction
+    first: Fraction
+    width: Fraction
+    reach: Fraction
+    bins: int
+
+
+@dataclass(frozen=True, slots=True)
+class MeanPair:
+    """A comparison of two means: `sum / rows` is compared with `other_factor * other sum / other rows + constant`.
+
+    It reads four sums, in this order: sum, rows, other sum, other rows. A mean is in steps of the first sum, per row.
+    The functional is the difference of both sides, in units of `step` such steps. The first mean is at most
+    `largest_mean` in absolute value, the other one at most `largest_other_mean`. The tolerance is meant for keys with
+    at least `rows` and `other_rows` rows, which other literals demand. With a `deviation`, that of the other rows is
+    added to the other side, and the sum of their squares is read last. With `averaged_groups` the other mean is that of
+    the means of so many groups, each of which has `other_rows` rows. With a `quantile` that is the other side: the
+    other rows are read by bin.
+    """
+
+    other_factor: Fraction
     constant: Fraction
     step: Fraction
-    reach: int
-    other_reach: int
+    largest_mean: int
+    largest_other_mean: int
     rows: int
     other_rows: int
+    deviation: RowDeviation | None = None
+    averaged_groups: int = 0
+    quantile: RowQuantile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +179,9 @@ class CommonSums:
     the functional. With scale 1, `((0, 1), (1, -5))` is the first sum minus five times the second, and `((1, 1),)` is
     the second. `sensitivities` and `exposures` are those of the sums, in the same form as in `DecisionTask`.
 
-    With `cells` a functional of one key is read off the sums of several keys, in a key space of `shape`. For each pair
-    of `readings[f]`, `cells[f]` says at which keys that sum counts. All scales are 1 then. Functional f compares two
-    means if `means[f]` is a pair.
+    With `cells` a functional of one key is computed from the sums of several keys, in a key space of `shape`. For each
+    pair of `readings[f]`, `cells[f]` says which keys' sums are used. All scales are 1 then. Functional f compares two
+    means if `means[f]` is not None.
     """
 
     sensitivities: tuple[int, ...]
@@ -204,7 +248,7 @@ class DecisionTask:
         return (self.formula, *self.predicates)
 
     def limit_blocks(self, functional: int) -> int | None:
-        """Return the most blocks of its tolerance that a functional's test may use, or None for all of them."""
+        """Return the number of blocks per tolerance that a functional's test may use at most. None means no limit."""
         return SHORT_BLOCKS if functional in self.short_blocks else None
 
     def list_literals(self) -> Iterator[Cut]:
@@ -225,26 +269,64 @@ class Look:
     accepting: int
 
 
-@dataclass(frozen=True, slots=True)
-class SecondNoise:
-    """The second noise of a value that is read off two noisy sums.
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class LookTable:
+    """A look that is a table of integers: how many of the 2**64 random words accept a value, and how many reject it.
 
-    It is `times` an independent discrete Laplace value of parameter `exp(-rate)`. An early look has both noises at the
-    same part of their rates. Noise, shift and the boundaries of looks are in steps. `scale` steps are one unit of the
-    functional.
+    Entry `i` is for place `first + i`, and places beyond the ends have the entry of the end. The place of a literal's
+    distance `z`, `S - c` for `S > c` and `c + 1 - S` for `S <= c`, is `floor((z - 1) / block)`. One privacy unit moves
+    a place by at most `moves`.
     """
 
-    times: int
+    first: int
+    accepted: Words
+    rejected: Words
+    block: int
+    moves: int
+
+    @property
+    def is_last(self) -> bool:
+        """Return True if every value is accepted or rejected."""
+        return not np.any(self.accepted + self.rejected)
+
+    @property
+    def reach(self) -> int:
+        """Return a distance from which on, and down from whose negative, all values have the entries of the ends."""
+        return self.block * (abs(self.first) + self.accepted.size + 1)
+
+    def compute_acceptance(self, distance: int) -> Fraction:
+        """Return the exact probability that a value at a distance is accepted."""
+        return Fraction(int(self.accepted[self._find_entry(distance)]), 1 << 64)
+
+    def compute_rejection(self, distance: int) -> Fraction:
+        """Return the exact probability that a value at a distance is rejected."""
+        return Fraction(int(self.rejected[self._find_entry(distance)]), 1 << 64)
+
+    def _find_entry(self, distance: int) -> int:
+        return min(max((distance - 1) // self.block - self.first, 0), self.accepted.size - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SecondNoise:
+    """The noise of the second sum, for a value that is computed from two noisy sums.
+
+    It is `factor` times an independent discrete Laplace value of parameter `exp(-rate)`. At an early look both noises
+    have the same fraction of their rates. Noise, shift and the boundaries of looks are in steps. `scale` steps are one
+    unit of the functional.
+    """
+
+    factor: int
     rate: Fraction
     scale: int
 
 
 @dataclass(frozen=True, slots=True)
 class CellNoise:
-    """The noise of one sum in a value that is read off several cells.
+    """The noise of one sum in a value that is computed from several cells.
 
-    It is `count` independent discrete Laplace values of parameter `exp(-rate)`, each `times` as large. Keys at
-    different places may have different noise. Those of one `variant` have all noises of that variant.
+    It is the sum of `count` independent discrete Laplace values of parameter `exp(-rate)`, each times `times`. `place`
+    is the index of the sum. Keys at different places of an axis may have different noise: keys of one `variant` have
+    all noises of that variant.
     """
 
     variant: int
@@ -263,12 +345,16 @@ class FunctionalTest:
     `epsilon = rate`. `S > c` is accepted if `y > c - shift`, rejected if `y < c - shift`, and accepted with probability
     `tie` on the boundary. `S <= d` mirrors this. `fnr` and `fpr` are the functional's shares, which the test keeps at
     `cut + 1` and at `cut - tolerance`. A progressive test first decides far values in `looks`, coarse to fine. With
-    `beside` the value has that noise, too, and `epsilon` is that of the first noise alone. With `cell_noises` the
-    value has these alone, and `rate` and `epsilon` are those of the first. With `pair` it compares two means: noises of
-    even variants are in the first, those of odd ones in the other, which may err by `other_error` steps. `counted` are
-    the sums of both means' rows. A value that reads a quantile errs if some cell has wide noise. `candidates` has
-    the number of such cells, for errors that miss, and for those that return wrongly. The noise of a standard deviation
-    has variant -1. It adds up to `deviation_errors` steps in both ways, save for a part of the shares.
+    `beside` the value has that noise, too, and `epsilon` is that of the first noise alone. With `cell_noises` the value
+    has only these noises, and `rate` and `epsilon` are those of the first. With `pair` it compares two means: noises of
+    even variants are in the first mean, those of odd variants in the second, which may err by `other_error` steps.
+    `counted` are the indices of the sums that count both means' rows, and of the sum of squares if there is one. Of the
+    other side's error, the mean and the standard deviation have `side_errors`, in steps before their factors. A value
+    that reads a quantile errs if the noise of some cell is large. `candidates` has the number of such cells: first for
+    errors that miss a key, then for those that return one wrongly. The noise of a standard deviation has variant -1. It
+    changes the value by at most `deviation_errors` steps, downward and upward, except with a probability that is part
+    of the shares. With a `table` there is no noise. The literal is accepted by the table's probabilities, and `rate` is
+    the epsilon of one unit of the functional, in all looks together. Each of the `early_tables` is tried before it.
     """
 
     epsilon: float
@@ -283,10 +369,21 @@ class FunctionalTest:
     beside: SecondNoise | None = None
     cell_noises: tuple[CellNoise, ...] = ()
     pair: MeanPair | None = None
-    counted: tuple[int, int] = (0, 0)
+    counted: tuple[int, ...] = (0, 0)
     other_error: int = 0
+    side_errors: tuple[int, int] = field(default=(0, 0), repr=False)  # by the repr stored states are recognised
     candidates: tuple[int, int] = (1, 1)
     deviation_errors: tuple[int, int] = (0, 0)
+    table: LookTable | None = field(default=None, repr=False)
+    early_tables: tuple[LookTable, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLoss:
+    """The loss of one key: a bound on its pure loss, and on its Rényi divergences at the public orders, in nats."""
+
+    epsilon: float
+    divergences: tuple[Decimal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,10 +392,11 @@ class Calibration:
 
     `worst_case_epsilon` bounds the loss of any single key for any database. `fnr` and `fpr` are the rates that this
     calibration guarantees for each key and each formula. None means no bound, as for NLM's false negatives. `tests` has
-    one entry for each functional. A mechanism that re-runs every occurrence of a literal has the tests of these in
-    `occurrences`, in order of appearance. With `whole_question` the loss is that of all keys' answers together, however
-    many keys one privacy unit is in. With `deniable` the mechanism may look and then stop without an answer
-    (`Outcome.denied`).
+    one entry for each functional. If a mechanism runs every occurrence of a literal by itself, `occurrences` has their
+    tests, in order of appearance. With `whole_question` the loss is that of all keys' answers together, however many
+    keys one privacy unit is in. If it is `deniable`, the mechanism may take looks and then stop without an answer
+    (`Outcome.denied`). If its looks at a key draw their own noise, `after_looks` has the loss of a key after the first
+    look, after the first two, and so on.
     """
 
     mechanism: str
@@ -312,6 +410,8 @@ class Calibration:
     occurrences: tuple[FunctionalTest, ...] = ()
     whole_question: bool = False
     deniable: bool = False
+    divergences: tuple[Decimal, ...] = field(default=(), repr=False)
+    after_looks: tuple[KeyLoss, ...] = field(default=(), repr=False)
 
 
 Levels: TypeAlias = npt.NDArray[np.int8]
@@ -349,7 +449,7 @@ class Outcome:
     `paths` has for each functional the values revealed so far, by this run and by earlier ones on the same path. An
     entry is None if no formula mentions the functional or no other question can use its noise. Which paths exist, and
     their rates, is public: a path may have no value of any key. `paths` is empty if the caller wanted none or nothing
-    was added. `fresh` is the loss of the values that this run revealed first, or None if that is all of `epsilon`.
+    was added. `fresh` is the loss of the values that this run was the first to reveal. None means all of `epsilon`.
 
     `predicates` has the value of each predicate for each key. All are false for a key that did not pass. `unknown` has
     for each predicate the keys that passed and for which it is NULL, or is empty if there are none.
@@ -385,6 +485,9 @@ class Noise(Protocol):
         The probability is irrational and known to any number of digits.
         """
 
+    def draw_words(self, *, size: int) -> Words:
+        """Draw `size` uniform numbers from 0 to 2**64 - 1."""
+
 
 class Mechanism(Protocol):
     """The interface of one-shot and progressive mechanisms, which decide a formula for each key."""
@@ -393,9 +496,9 @@ class Mechanism(Protocol):
     summary: str
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Choose noise and cut-offs for the contract, from public inputs alone.
+        """Choose noise and cut-offs that keep the contract, from public inputs alone. Raise `Unachievable` if none do.
 
-        Raise `Unachievable` if none keep it.
+        Raise `Unachievable` if none do.
         """
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:

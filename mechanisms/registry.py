@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from mechanisms.arc.one_look import Arc
+from mechanisms.arc.several_looks import ArcLooks
 from mechanisms.formula import Formula
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
@@ -22,6 +24,8 @@ from mechanisms.published.tslm import Tslm
 _ALL: tuple[Mechanism, ...] = (
     Progressive(),
     Keyhole(),
+    Arc(),
+    ArcLooks(),
     Tslm(),
     Nlm(),
     Ppwlm(),
@@ -45,6 +49,8 @@ DEFAULT = _ALL[0].name
 BOUNDED = (
     Progressive.name,
     Keyhole.name,
+    Arc.name,
+    ArcLooks.name,
     Tslm.name,
     Ppwlm.name,
     DppwlmBounded.name,
@@ -72,7 +78,7 @@ def price_baselines(task: DecisionTask, as_typed: Formula) -> dict[str, float]:
         task: the question's contract and sensitivities.
         as_typed: the formula before minimisation, over the same functionals.
 
-    ProBE is counted with one phase and the whole of both rates, which is less than its two phases reserve. A baseline
+    ProBE is priced with one phase and the whole of both rates, which is less than its two phases reserve. A baseline
     that cannot meet the contract (a tolerance of zero) is left out.
     """
     typed = replace(task, formula=as_typed)

@@ -15,7 +15,7 @@ from functools import lru_cache
 from mechanisms.noise import weighted_sum
 from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
-from mechanisms.protocol import SecondNoise, FunctionalTest, Unachievable
+from mechanisms.protocol import FunctionalTest, SecondNoise, Unachievable
 
 _RATE_BITS = 30  # of a rate: exact as a float, quick to exponentiate, and too large by 2e-9 at most
 _TIE_BITS = 32  # of a tie: rounding it up moves at most 2**-32 of the boundary's mass
@@ -34,13 +34,12 @@ class LeastRate:
 
 
 def find_least_rate(*, tolerance: int, fnr: float, fpr: float) -> LeastRate:
-    """Return the least rate at which some test of sensitivity one keeps both shares.
+    """Return the least noise rate at which some test of sensitivity one keeps both shares.
 
     It is the solution of a linear programme, by its recursion.
 
-    Guarantee: solves `fpr = a**(n2) * (1 - fnr * a**(-n1))`, `n1 + n2 = tolerance + 1`, `n1` the number of
-    steps that the acceptance probability falls by the complement's ratio; zero when the shares sum to one or
-    more.
+    Guarantee: solves `fpr = a**(n2) * (1 - fnr * a**(-n1))`, `n1 + n2 = tolerance + 1`, `n1` the number of steps that
+    the acceptance probability falls by the complement's ratio; zero when the shares sum to one or more.
 
     Parameters:
         tolerance: width of the band in which errors are allowed, integer units, >= 0.
@@ -113,11 +112,13 @@ def count_blocks_in_tolerance(*, sensitivity: int, tolerance: int, most_steps: i
 def find_least_epsilon(
     *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool, most_steps: int | None = None
 ) -> tuple[float, float, float]:
-    """Return the least epsilon, without rounding, and its slopes in `ln fnr` and `ln fpr`. Apportionment minimises it.
+    """Return the least epsilon of a test, without rounding, and its slopes in `ln fnr` and `ln fpr`.
+
+    Apportionment minimises it.
 
     Parameters as for `calibrate_test`.
 
-    A unit of twenty rows, a tolerance of a hundred: blocks of twenty cost a sixth less than noise on the count.
+    For a unit of twenty rows and a tolerance of a hundred, blocks of twenty cost a sixth less than noise on the count.
 
     >>> question = {"sensitivity": 20, "tolerance": 100, "fnr": 0.05, "fpr": 0.1}
     >>> [round(find_least_epsilon(**question, allow_block=allowed)[0], 2) for allowed in (False, True)]
@@ -148,8 +149,8 @@ def calibrate_test(
         sensitivity: most that one privacy unit changes S, integer units, >= 1.
         tolerance: integer units, >= 0.
         fnr, fpr: this functional's shares, in (0, 1); sums of one or more get the least rate of all.
-        allow_block: noise on the index of blocks of `sensitivity` units when that is cheaper; only sound to
-            allow for a functional with one literal whose noisy value serves nothing else.
+        allow_block: True to put noise on the index of blocks of `sensitivity` units if that is cheaper. It is only
+            sound for a functional with one literal whose noisy value serves nothing else.
         most_steps: the most blocks of the tolerance that a test in blocks uses, None for all of them.
 
     Raises:
@@ -286,6 +287,8 @@ def _compute_rejection(rate: float, shift: int, tie: Fraction, distance: int) ->
 
 def compute_acceptance(test: FunctionalTest, distance: int) -> float:
     """Return the probability that the literal is accepted at `distance` (integer units of the functional)."""
+    if test.table is not None:
+        return round_up_to_float(test.table.compute_acceptance(distance))
     if test.beside is not None:
         return compute_tail_of_two_sums(test, test.rate, 1 - test.shift - test.beside.scale * distance)
     return _compute_acceptance(float(test.rate), test.shift, test.tie, _convert_to_blocks(test, distance))
@@ -293,20 +296,22 @@ def compute_acceptance(test: FunctionalTest, distance: int) -> float:
 
 def compute_rejection(test: FunctionalTest, distance: int) -> float:
     """Return the probability that the literal is rejected at `distance`, accurate even if it is tiny."""
+    if test.table is not None:
+        return round_up_to_float(test.table.compute_rejection(distance))
     if test.beside is not None:
         return compute_tail_of_two_sums(test, test.rate, test.shift + test.beside.scale * distance)
     return _compute_rejection(float(test.rate), test.shift, test.tie, _convert_to_blocks(test, distance))
 
 
 def compute_tail_of_two_sums(test: FunctionalTest, rate: Fraction, value: int) -> float:
-    """Return the probability that the noise of a test on two noisy sums is at least `value`, at a look of this rate."""
+    """Return the probability that the noise on a test's two sums is at least `value`, at a look of this rate."""
     assert test.beside is not None
     assert not test.tie, "what is read off two noisy sums is decided without a coin"
     # `beside.rate * rate / test.rate`, rounded once: a quotient of fractions would first look for common divisors
     beside, own = test.beside.rate, test.rate
     above = beside.numerator * rate.numerator * own.denominator
     other = above / (beside.denominator * rate.denominator * own.numerator)
-    return weighted_sum.compute_upper_tail(float(rate), value, times=test.beside.times, beside=other)
+    return weighted_sum.compute_upper_tail(float(rate), value, times=test.beside.factor, beside=other)
 
 
 def find_quantile_of_two_sums(rate: float, limit: float, beside: SecondNoise) -> int:
@@ -314,7 +319,7 @@ def find_quantile_of_two_sums(rate: float, limit: float, beside: SecondNoise) ->
     other = float(beside.rate)
 
     def is_likelier(value: int) -> bool:
-        return weighted_sum.compute_upper_tail(rate, value, times=beside.times, beside=other) > limit
+        return weighted_sum.compute_upper_tail(rate, value, times=beside.factor, beside=other) > limit
 
     low, high = -1, 0
     while is_likelier(high):

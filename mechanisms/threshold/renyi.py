@@ -42,12 +42,13 @@ _ROUNDED = Decimal("1e-30")  # far more than what is lost to rounding, far less 
 def compute_divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decimal:
     """Return the Rényi divergence, in nats, between discrete Laplace noise and the same noise shifted by `moved`.
 
-    Guarantee: exact to thirty digits for whole `moved`; between them its convex extension. Never above `rate * moved`.
+    Guarantee: exact to thirty digits for a whole `moved`, and the convex interpolation for others. Never above `rate *
+    moved`.
 
     Parameters:
         rate: of the noise `P(K = j) ~ exp(-rate |j|)`, per unit of the value; at least that of
             `mechanisms.noise.exact`, or 0 for a value that is not revealed at all.
-        moved: by how much, at least 0.
+        moved: the shift of the noise, at least 0.
         order: at least 2.
 
     The pure loss is one; at order two the divergence is less:
@@ -70,7 +71,9 @@ def compute_divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decima
 
 
 def bound_divergence(*, epsilon: Decimal, order: int) -> Decimal:
-    """Return the largest Rényi divergence at a pure loss of `epsilon`, which randomised response has.
+    """Return the largest Rényi divergence that a pure loss of `epsilon` allows.
+
+    Randomised response has this divergence.
 
     >>> round(bound_divergence(epsilon=Decimal(1), order=2), 4)
     Decimal('0.7353')
@@ -84,15 +87,20 @@ def bound_divergence(*, epsilon: Decimal, order: int) -> Decimal:
 
 
 def compute_curve(calibration: Calibration, *, groups: int) -> Curve:
-    """Return the loss of one privacy unit by order, if all of the question's noise is drawn at the finest rates.
+    """Return the loss of one privacy unit at each Rényi order, with all noise drawn at the finest rates.
 
     Guarantee: for one noisy value per functional (or common sum) and key at the rates of the calibration's tests, with
     all coarser values on its path, and one unit in `groups` keys: `groups` times the pointwise maximum over the
-    exposures of the sum of the values' divergences; never more than the pure loss.
+    exposures of the sum of the values' divergences; never more than the pure loss. A calibration's own divergences of
+    one key replace that maximum.
 
     Parameters:
-        calibration: of a mechanism that reads one noise path per functional and key, and no other noise.
+        calibration: of a mechanism that reads one noise path per functional and key, and no other noise, or that brings
+            its divergences.
     """
+    if calibration.divergences:
+        with localcontext(_EXACT):
+            return tuple(to_nano(groups * divergence) for divergence in calibration.divergences)
     parts = _list_sum_parts(calibration) if calibration.task.common is not None else _list_test_parts(calibration)
     with localcontext(_EXACT):
         pure = Decimal(calibration.worst_case_epsilon)
@@ -134,9 +142,9 @@ def _list_sum_parts(calibration: Calibration) -> list[_Parts]:
 
 @lru_cache(maxsize=256)
 def bound_curve(epsilon_nano: int, *, groups: int) -> Curve:
-    """Return the largest curve of any question whose pure loss in a group is `epsilon_nano`.
+    """Return the largest Rényi curve of any question in which each group loses `epsilon_nano`.
 
-    One unit is in `groups` of them.
+    One unit is in `groups` groups.
     """
     with localcontext(_EXACT):
         epsilon = Decimal(epsilon_nano).scaleb(-9)
@@ -145,9 +153,9 @@ def bound_curve(epsilon_nano: int, *, groups: int) -> Curve:
 
 @lru_cache(maxsize=64)
 def convert_to_epsilon(delta: float) -> Curve:
-    """Return by order the term that turns a sum of divergences into an epsilon that holds with `delta`, in 1e-9.
+    """Return, by order, the term to add to a sum of divergences to get an epsilon that holds with `delta`, in 1e-9.
 
-    Guarantee: at every order with its own equal part of `delta`, so that the order may be chosen afterwards.
+    Guarantee: each order has an equal part of `delta`, so that the order may be chosen afterwards.
     """
     with localcontext(_EXACT):
         part = Decimal(delta) / len(ORDERS)
@@ -159,7 +167,7 @@ def convert_to_epsilon(delta: float) -> Curve:
 
 @lru_cache(maxsize=64)
 def convert_to_tail_bound(delta: float) -> Curve:
-    """Return by order the term that turns a sum of divergences into a bound on the outcome's own loss, in 1e-9.
+    """Return, by order, the term to add to a sum of divergences to get a bound on the outcome's own loss, in 1e-9.
 
     The bound is on one direction and fails with probability `delta` at most.
     """
@@ -169,7 +177,7 @@ def convert_to_tail_bound(delta: float) -> Curve:
 
 
 def to_nano(nats: Decimal) -> int:
-    """Convert nats to whole 1e-9, rounded up."""
+    """Convert nats to 1e-9 epsilon, as a whole number, rounded up."""
     with localcontext(_EXACT):
         return int(((nats + _ROUNDED) * 10**9).to_integral_value(ROUND_CEILING)) if nats > 0 else 0
 

@@ -165,3 +165,15 @@ def test_a_refinement_diverges_by_more_than_the_curves_differ() -> None:
 
     finest, known = (compute_divergence(rate=Fraction(rate), moved=Fraction(3), order=order) for rate in ("0.6", "0.2"))
     assert max(diverges(seen) for seen in range(-8, 9)) > 1.2 * float(finest - known)
+
+
+@given(st.floats(1e-3, 8.0), st.sampled_from(ORDERS))
+def test_two_moves_cost_two_curves_of_randomised_response_or_more_and_four_of_laplace_or_less(
+    epsilon: float, order: int
+) -> None:
+    """Of a cell that may move a group twice, and of a unit that bounds cut (docs/proofs/cells.md)."""
+    one, two = (bound_divergence(epsilon=Decimal(times * epsilon), order=order) for times in (1, 2))
+    assert two >= 2 * one * Decimal("0.999999999")
+    rate = Fraction(epsilon).limit_denominator(10**6)
+    once, twice = (compute_divergence(rate=rate, moved=Fraction(moved), order=order) for moved in (1, 2))
+    assert once <= twice <= 4 * once * Decimal("1.000000001")
