@@ -1,13 +1,15 @@
-"""TakenCells of a calendar as subjects of an audit_subject: answers of several months are read off one noisy cell.
+"""Cells of a calendar as subjects of an audit: answers of several months are read off one noisy cell.
 
 A question about three months compares each with the month before, with its running total, or both. One unit more in the
 second month changes the answers of the second and of the third. All answers are observed at once. The claim is the loss
-of one cell, which is charged once. Further questions compare the means of neighbours, from noisy sums and rows, or
-months with the median or the standard deviation of all. Others are followed by a later question, which reads their
-noisy cells or refines them. Then the answers to both are observed, and the claim is the first one's loss with what the
-later one adds.
+of one cell, which is charged once. Further questions compare the means of neighbours, from noisy sums and rows.
+Others compare a month's mean with the mean and standard deviation of all rows, with their median, or with the mean of
+the months' means. Others compare months with the median or the standard deviation of all. Others are followed by a
+later question, which reads their noisy cells or refines them. Then the answers to both are observed, and the claim is
+the first one's loss with what the later one adds.
 
-Proof: docs/proofs/cell_readings.md, docs/proofs/cell_means.md, docs/proofs/reuse.md, docs/proofs/audit.md.
+Proof: docs/proofs/cell_readings.md, docs/proofs/cell_means.md, docs/proofs/row_deviations.md,
+docs/proofs/row_quantiles.md, docs/proofs/reuse.md, docs/proofs/audit.md.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,9 +35,11 @@ from mechanisms.protocol import (
     Mechanism,
     Noise,
     Quantile,
+    RowDeviation,
+    RowQuantile,
     UsedCells,
 )
-from mechanisms.threshold.joint_loss import expose_all_functionals
+from mechanisms.threshold.joint_loss import expose_all_functionals, expose_functional_sets
 
 Sums: TypeAlias = tuple[Values, ...]
 """The months of each sum."""
@@ -45,6 +49,7 @@ MONTHS = 3
 _DIFFERENCE, _RUNNING_TOTAL = 0, 1  # places of what is read off the cells
 _MOVED = 4  # what one unit changes of a month's sum
 _ROWS = 80  # of each month whose means are compared
+_BINS = 8  # in which rows are counted for a median
 _BEFORE = UsedCells(axis=1, used_places=tuple((month - 1,) if month else () for month in range(MONTHS)))
 _DEPTHS = (0.0, 0.5, 1.0)  # of a value in its band, from just true to just false beyond the tolerance
 _MOST_EPSILON_OF_A_CELL = 2.0  # a unit is then seen in answers that so few draws meet often enough
@@ -58,10 +63,10 @@ def audit_calendar_cells(
     subject: str = "cells",
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
-    """Audit one unit of one cell of a calendar, by the answers for all months.
+    """Audit the rows of one unit in one cell of a calendar, by the answers for all months that read the cell.
 
     Parameters:
-        mechanism: decides readings of cells.
+        mechanism: one that decides comparisons with other groups.
         samples: as for `audit_subject`.
     """
     pairs = []
@@ -106,7 +111,8 @@ def _list_tasks() -> Iterator[DecisionTask]:
             common=_three_months(),
         )
     statistics: tuple[Quantile | Deviation, ...] = (Quantile(Fraction(1, 2)), Deviation(is_sample=False))
-    for common in (_three_means(), *map(_compare_with_all, statistics)):
+    means = (_three_means(), _compare_with_all_rows(), _compare_with_all_means(), _compare_with_median())
+    for common in (*means, *map(_compare_with_all, statistics)):
         yield DecisionTask(
             formula=Cut(functional=_DIFFERENCE, cut=0, above=True, tolerance=40),
             sensitivities=(1,),
@@ -145,6 +151,50 @@ def _three_means() -> CommonSums:
     )
 
 
+def _compare_with_all_rows() -> CommonSums:
+    """Return how a month's mean is compared with the mean and half the standard deviation of all rows."""
+    deviation = RowDeviation(Fraction(1, 2), Fraction(1), Fraction(1), is_sample=True)
+    step, rows = Fraction(1, 20), _ROWS * MONTHS
+    pair = MeanPair(Fraction(1), Fraction(0), step, _MOVED, _MOVED, rows=_ROWS, other_rows=rows, deviation=deviation)
+    whole = UsedCells(summed_axes=(1,))
+    return CommonSums(
+        sensitivities=(_MOVED, 1, _MOVED**2),
+        exposures=expose_all_functionals(3),
+        readings=(((0, 1), (1, 1), (0, 1), (1, 1), (2, 1)),),
+        scales=(1,),
+        cells=((OWN_CELL, OWN_CELL, whole, whole, whole),),
+        shape=(1, MONTHS),
+        means=(pair,),
+    )
+
+
+def _compare_with_all_means() -> CommonSums:
+    """Return how a month's mean is compared with the mean of the three months' means."""
+    pair = MeanPair(
+        Fraction(1), Fraction(0), Fraction(1, 20), _MOVED, _MOVED, rows=_ROWS, other_rows=_ROWS, averaged_groups=MONTHS
+    )
+    whole = UsedCells(summed_axes=(1,))
+    return replace(_three_means(), cells=((OWN_CELL, OWN_CELL, whole, whole),), means=(pair,))
+
+
+def _compare_with_median() -> CommonSums:
+    """Return how a month's mean is compared with the median of all rows, of which each is in one of eight bins."""
+    quantile = RowQuantile(
+        Fraction(1), Fraction(1, 2), Fraction(1, 4), Fraction(-7, 2), Fraction(1), Fraction(1, 2), _BINS
+    )
+    rows, places = _ROWS * MONTHS, range(2 + _BINS)
+    pair = MeanPair(Fraction(0), Fraction(0), Fraction(1, 20), _MOVED, 1, _ROWS, rows, quantile=quantile)
+    return CommonSums(
+        sensitivities=(_MOVED, *(1,) * (1 + _BINS)),
+        exposures=expose_functional_sets(([0, 1, 2 + one] for one in range(_BINS)), functionals=2 + _BINS),
+        readings=(tuple((place, 1) for place in places),),
+        scales=(1,),
+        cells=((OWN_CELL, OWN_CELL, *(UsedCells(summed_axes=(1,)),) * _BINS),),
+        shape=(1, MONTHS),
+        means=(pair,),
+    )
+
+
 def _compare_with_all(statistic: Quantile | Deviation) -> CommonSums:
     """Return how a month less a statistic of all three is read, in half steps."""
     return CommonSums(
@@ -152,7 +202,7 @@ def _compare_with_all(statistic: Quantile | Deviation) -> CommonSums:
         exposures=expose_all_functionals(1),
         readings=(((0, 2), (0, -2)),),
         scales=(1,),
-        cells=((OWN_CELL, UsedCells(whole=(1,), statistic=statistic)),),
+        cells=((OWN_CELL, UsedCells(summed_axes=(1,), statistic=statistic)),),
         shape=(1, MONTHS),
     )
 
@@ -172,6 +222,15 @@ def _list_worlds_of_means(task: DecisionTask) -> Iterator[tuple[Sums, Sums]]:
     """
     literal, common = next(task.list_literals()), task.common
     assert common is not None
+    if len(common.sensitivities) == 2 + _BINS:
+        yield from _list_worlds_of_bins()
+        return
+    if len(common.sensitivities) > 2:
+        yield from _list_worlds_of_all_rows(literal)
+        return
+    if common.means[0] is not None and common.means[0].averaged_groups:
+        yield from _list_worlds_of_all_means(literal)
+        return
     width = float(common.means[0].step) if common.means[0] is not None else 0.0
     for first, second in product(_DEPTHS, repeat=2):
         means = [-0.7 * _MOVED]
@@ -179,6 +238,48 @@ def _list_worlds_of_means(task: DecisionTask) -> Iterator[tuple[Sums, Sums]]:
             means.append(means[-1] - depth * width * literal.tolerance)
         sums = tuple(round(max(-_MOVED, min(_MOVED, mean)) * _ROWS) for mean in means)
         yield (sums, (_ROWS,) * MONTHS), ((sums[0], sums[1] + _MOVED, sums[2]), (_ROWS, _ROWS + 1, _ROWS))
+
+
+def _list_worlds_of_all_rows(literal: Cut) -> Iterator[tuple[Sums, Sums]]:
+    """Yield sums, rows and squares of the months, and the same with one row more in the second one.
+
+    All rows have the mean 0 and the deviation 2. The means of two months are at all depths of their bands.
+    """
+    squares = (4 * (MONTHS * _ROWS - 1), 0, 0)
+    for depths in product(_DEPTHS, repeat=2):
+        second, third = (round((1.0 - depth * literal.tolerance / 20) * _ROWS) for depth in depths)
+        sums = (-second - third, second, third)
+        yield (
+            (sums, (_ROWS,) * MONTHS, squares),
+            ((sums[0], second + _MOVED, third), (_ROWS, _ROWS + 1, _ROWS), (squares[0], _MOVED**2, 0)),
+        )
+
+
+def _list_worlds_of_all_means(literal: Cut) -> Iterator[tuple[Sums, Sums]]:
+    """Yield sums and rows of the months, and the same with one row more in the second one.
+
+    The mean of the months' means is 0. The means of two months are at all depths of their bands.
+    """
+    for depths in product(_DEPTHS, repeat=2):
+        second, third = (round(-depth * literal.tolerance / 20 * _ROWS) for depth in depths)
+        sums = (-second - third, second, third)
+        yield (sums, (_ROWS,) * MONTHS), ((sums[0], second + _MOVED, third), (_ROWS, _ROWS + 1, _ROWS))
+
+
+def _list_worlds_of_bins() -> Iterator[tuple[Sums, Sums]]:
+    """Yield sums, rows and bins of the months, and the same with one row more in the second one.
+
+    The median is at the edge between the outer bins, so that the row may move it. Means are near both and between them.
+    """
+    low = 3 * _ROWS * MONTHS // 8  # rows of the first bin: as few as the median may still be read from
+    bins = ((low, 0, 0), *((0, 0, 0),) * (_BINS - 2), (_ROWS * MONTHS - low, 0, 0))
+    for second, third in ((0, 0), (2 - _MOVED, -_MOVED), (-_MOVED, 0)):
+        sums, rows = (0, second * _ROWS, third * _ROWS), (_ROWS,) * MONTHS
+        more = (bins[-1][0], 1, 0)
+        yield (
+            (sums, rows, *bins),
+            ((0, sums[1] + _MOVED, sums[2]), (_ROWS, _ROWS + 1, _ROWS), *bins[:-1], more),
+        )
 
 
 def _list_worlds(task: DecisionTask) -> Iterator[tuple[Sums, Sums]]:

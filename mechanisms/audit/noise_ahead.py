@@ -15,13 +15,13 @@ import numpy as np
 
 from mechanisms.certified import Probability
 from mechanisms.formula import Booleans, Integers
-from mechanisms.protocol import Noise
+from mechanisms.protocol import Noise, Words
 
 _MOST_AHEAD = (
     1 << 14
 )  # bounds what is drawn in vain; the first time as many are drawn as are wanted, then twice as many
 
-Drawn = TypeVar("Drawn", Integers, Booleans)
+Drawn = TypeVar("Drawn", Integers, Booleans, Words)
 
 
 @dataclass(slots=True)
@@ -43,6 +43,7 @@ class NoiseAhead:
         self._source = source
         self._integers: dict[Hashable, _Stock[Integers]] = {}
         self._booleans: dict[Hashable, _Stock[Booleans]] = {}
+        self._words: dict[Hashable, _Stock[Words]] = {}
 
     def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         """Draw from the source's `draw_discrete_laplace`."""
@@ -85,6 +86,10 @@ class NoiseAhead:
             size,
             lambda more: self._source.draw_bernoulli_by_digits(probability=probability, size=more),
         )
+
+    def draw_words(self, *, size: int) -> Words:
+        """Draw from the source's `draw_words`."""
+        return _take_values(self._words, "words", size, lambda more: self._source.draw_words(size=more))
 
 
 def _take_values(

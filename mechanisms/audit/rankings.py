@@ -32,7 +32,7 @@ _TASK = RankingTask(keys=3, limit=1, descending=True, sensitivity=1, tolerance=4
 
 
 class Ranker(Protocol):
-    """A function with the signature of `rank_keys`. Tests pass broken ones."""
+    """The type of a function with the signature of `rank_keys`. Tests pass broken functions."""
 
     def __call__(
         self,
@@ -62,15 +62,18 @@ def audit_ranking(
 def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> tuple[Neighbours, ...]:
     """Return the pairs of databases on which rankings are audited.
 
-    In the first two pairs one of three keys moves: near the others, or so far from them that an early look may settle
-    it. The claim is the key's loss ex post. In the other pairs several keys move at once, with one look and no values
-    kept: two keys of one partition, or three keys of two partitions. The claim is `bound_unit_loss`.
+    In the first two pairs one of three keys moves. Its value is near the others, or so far from them that an early
+    look may settle its place. The claim is the key's loss ex post. In two further pairs several keys move at once,
+    with one look and no kept values: two keys of one partition, or three keys of two partitions. The claim is
+    `bound_unit_loss`. In the last pair a cell moves that two keys read with opposite signs. The claim is the loss of
+    that cell.
 
-    For a key that moves, the transcript has the number of its values that are nearer to one database, and True if the
-    finest value is.
+    For a key that moves, the transcript has the number of its values that are nearer to one database, and True if its
+    finest value is nearer to that one.
     """
     several, one = calibrate_ranking(_TASK, schedule=schedule), calibrate_ranking(_TASK, schedule=ONE_LOOK)
     parted = calibrate_ranking(replace(_TASK, keys=2, partitions=2), schedule=ONE_LOOK)
+    read_twice = calibrate_ranking(replace(_TASK, moved=2), schedule=schedule)
     ahead = NoiseAhead(noise)
 
     def pair_keys(description: str, value: int) -> Neighbours:
@@ -90,13 +93,27 @@ def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> t
             first=_watch_answer(rank, parted, (0, 0, 0, 0), ahead),
             second=_watch_answer(rank, parted, (0, 1, 1, 1), ahead),
         ),
+        Neighbours(
+            description="a cell that two values read",
+            first=_watch_key(rank, read_twice, (0, 0, 0), 1, ahead, beside=-1),
+            second=_watch_key(rank, read_twice, (1, -1, 0), 1, ahead, beside=-1),
+        ),
     )
 
 
 def _watch_key(
-    rank: Ranker, calibration: RankingCalibration, values: tuple[int, ...], higher: int, noise: Noise
+    rank: Ranker,
+    calibration: RankingCalibration,
+    values: tuple[int, ...],
+    higher: int,
+    noise: Noise,
+    *,
+    beside: int | None = None,
 ) -> Release:
-    """Return a release of the answer, the number of revealed values, and evidence for the first key's exact value."""
+    """Return a release of the answer, the number of revealed values, and evidence for the first key's exact value.
+
+    With `beside` there is evidence for a second key that moves down to this value.
+    """
 
     def release(samples: int) -> Transcripts:
         seen, claimed = [], []
@@ -105,7 +122,8 @@ def _watch_key(
             assert found.path is not None, "three keys are looked at"
             reached = found.path.reached
             told = found.path.values[: reached[0], 0] >= higher
-            seen.append((*found.ranked_keys, reached.sum(), told.sum(), told[-1]))
+            other = beside is not None and found.path.values[reached[1] - 1, 1] <= beside
+            seen.append((*found.ranked_keys, reached.sum(), told.sum(), told[-1], other))
             claimed.append(found.epsilon[0])
         return Transcripts(revealed_values=np.array(seen, dtype=np.int64), claimed_losses=np.array(claimed))
 

@@ -52,7 +52,10 @@ def make_audited_alarms(
     progressive: bool = False,
     looks: int = _LOOKS,
 ) -> StandingAlarms:
-    """Return a standing question about two growing values: both, or either, above their thresholds."""
+    """Return a standing question about two growing values.
+
+    The formula demands both, or either, above their thresholds.
+    """
     joined: Formula = formula(tuple(Cut(functional, 0, above=True, tolerance=_TOLERANCE) for functional in (0, 1)))
     return calibrate_standing_alarms(
         StandingTask(
@@ -70,9 +73,10 @@ def make_audited_alarms(
 
 
 def pair_formulas(*, noise: Noise) -> Iterator[Neighbours]:
-    """Yield neighbours for both, and for either, of two values, plain and as ladders.
+    """Yield neighbours for formulas of two values, joined by AND or by OR, with single alarms and with ladders.
 
-    Further pairs are for either value if a unit changes only one of them, and for formulas watched by their distance.
+    Further pairs are for OR where a unit changes only one value, for formulas that are watched by their distance, and
+    for windows that are compared with the ones before.
     """
     for progressive in (False, True):
         yield pair_two_value_streams(make_audited_alarms(AllOf, progressive=progressive), watch_keys, noise=noise)
@@ -81,19 +85,56 @@ def pair_formulas(*, noise: Noise) -> Iterator[Neighbours]:
     yield pair_either(make_audited_alarms(AnyOf, exposures=apart), watch_keys, noise=noise, changed=(1, 0))
     yield pair_signed_streams(make_audited_distance(Regime.SIGNED), watch_keys, noise=noise)
     yield pair_one_value_streams(make_audited_distance(Regime.COMING_AND_GOING), watch_keys, noise=noise)
+    yield pair_compared_windows(make_audited_trend(), watch_keys, noise=noise)
 
 
 def make_audited_distance(regime: Regime) -> StandingDistance:
     """Return a standing question watched by its signed distance.
 
-    In the regime `SIGNED` one growing value is above its cut and another below. Otherwise both are above, and come and
-    go.
+    In the regime `SIGNED` one value has to be above its cut and another below, and both grow. Otherwise both have to be
+    above, and come and go.
     """
     signed = regime is Regime.SIGNED
     tolerance = _SIGNED_TOLERANCE if signed else _COMING_TOLERANCE
     literals = (Cut(0, 0, above=True, tolerance=tolerance), Cut(1, 0, above=not signed, tolerance=tolerance))
     task = replace(make_audited_alarms(AllOf).task, formula=AllOf(literals), monotone=False)
     return calibrate_distance(task if signed else replace(task, regimes=(regime,) * 2))
+
+
+def make_audited_trend() -> StandingAlarms:
+    """Return a standing question about a window's count minus that of the window before.
+
+    A row counts in two windows. The sensitivity 2 is for both together.
+    """
+    return calibrate_standing_alarms(
+        replace(
+            make_audited_alarms(AnyOf).task,
+            formula=Cut(0, 0, above=True, tolerance=_TOLERANCE),
+            sensitivities=(2,),
+            exposures=expose_all_functionals(1),
+            regimes=(Regime.GROWING,),
+            least_values=(None,),
+        )
+    )
+
+
+def pair_compared_windows(standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
+    """Return neighbours in which a row raises the value of its window, and lowers that of the next window.
+
+    Both windows are shown together. The claim is that of one window, whose loss covers both. The first window's alarm
+    rings more often than not, the second's less often.
+    """
+    near = _find_middle(standing)
+
+    def release_of(*levels: int) -> Release:
+        def release(samples: int) -> Transcripts:
+            shown = [watch(standing, np.full((_LOOKS, 1, samples), level), noise) for level in levels]
+            return Transcripts(np.stack([one for one, _ in shown], axis=1), np.maximum(*(lost for _, lost in shown)))
+
+        return release
+
+    first, second = release_of(near + 1, near), release_of(near + 2, near - 1)
+    return Neighbours(f"two windows near {near}", first=first, second=second)
 
 
 def pair_signed_streams(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
@@ -127,7 +168,7 @@ def pair_either(
 ) -> Neighbours:
     """Return neighbours in which a unit raises the values by `changed`.
 
-    The alarms ring more often than not, and the unit makes it less likely that neither rings.
+    The alarms ring more often than not, and the unit makes silence of both even rarer.
     """
     near = _find_middle(standing) + 1
     values = np.full((_LOOKS, 2, 1), near, dtype=np.int64)

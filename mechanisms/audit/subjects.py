@@ -3,24 +3,33 @@
 Proof: docs/proofs/audit.md.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechanisms.arc.one_look import Arc
+from mechanisms.arc.several_looks import ArcLooks
 from mechanisms.audit.alarms import audit_alarms
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit_subject
 from mechanisms.audit.bound_scans import audit_scan, make_audited_scan
 from mechanisms.audit.calendar_cells import MONTHS, audit_calendar_cells
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.joined_cells import WARDS, audit_joined_cells
-from mechanisms.audit.many_groups import DELTA, GROUPS, MOST_EPSILON_OF_A_GROUP, audit_many_groups
+from mechanisms.audit.many_groups import (
+    DELTA,
+    GROUPS,
+    MOST_EPSILON_OF_A_GROUP,
+    MOST_EPSILON_OF_A_LOOK,
+    audit_many_groups,
+)
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.audit.rankings import audit_ranking
 from mechanisms.audit.stream_subjects import audit_stream, list_twins
 from mechanisms.audit.table_subjects import audit_tables
 from mechanisms.audit.worst_cases import (
     DEPTHS,
+    FAR_DEPTHS,
     MIDDLE,
     Values,
     list_critical_neighbours,
@@ -43,6 +52,7 @@ _FAR_FALSE, _FAR = 40, 8.0  # keys for each literal that are false beyond doubt,
 _COST_OF_MANY_GROUPS = 2  # draws of a group that one of all of them stands for: few are enough to say something
 _ASKED_IN_MANY_GROUPS = ("one condition", "coarse units")  # one value a group, and one in coarse steps; sums add up
 _ON_PATHS = ((False, False), (True, False), (False, True))  # by itself, continued, in many groups
+_ON_TABLES = ((False, False), (False, True))
 
 # draws of single keys that one draw of a whole question stands for: what it takes, and less where much is needed
 _COST_OF_A_QUESTION = 16
@@ -54,6 +64,8 @@ _MOST_EPSILON_OF_KEYS, _MOST_EPSILON_OF_QUESTIONS = 6.0, 4.0
 _KEYS_INDEPENDENT = frozenset(
     (
         "keyhole",
+        "arc",
+        "arc_looks",
         "tslm",
         "nlm",
         "naive",
@@ -66,16 +78,17 @@ _KEYS_INDEPENDENT = frozenset(
     )
 )
 
+_ARC_LOOKS = frozenset({Arc.name, ArcLooks.name})
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedAudit:
     """One audit, by the names of its mechanism and question.
 
-    With `is_continued` a later question continues the same noise. With `has_many_groups` one unit is in many groups,
-    and the claim is its balance with a delta.
-
-    `SCAN` and `TABLE` audit releases, `RANKING` an order, `ALARM` the looks at a window, `JOIN` a cell of a joined
-    table, and `CELLS` a cell that several answers read. `STREAMED` audits mechanisms that no question may name.
+    If it `is_continued`, a later question continues the same noise. If it `has_many_groups`, one unit is in many
+    groups, and the claim is its balance with a delta. `SCAN` and `TABLE` audit releases, `RANKING` an order, `ALARM`
+    the looks at a window, `JOIN` a cell of a joined table, and `CELLS` a cell that several answers read. `STREAMED`
+    audits mechanisms that no question may name.
     """
 
     mechanism: str
@@ -85,7 +98,7 @@ class PlannedAudit:
 
     @property
     def subject(self) -> str:
-        """The name of its report."""
+        """The subject of the audit, as the report names it."""
         told = f"{self.mechanism}, {self.question}{', continued' * self.is_continued}"
         return f"{told}, a unit in {GROUPS} groups, delta {DELTA:g}" if self.has_many_groups else told
 
@@ -137,7 +150,7 @@ class PlannedAudit:
         most = _MOST_EPSILON_OF_KEYS if _decides_each_key_alone(self.mechanism) else _MOST_EPSILON_OF_QUESTIONS
         audit_one = audit_reuse if self.is_continued else audit_mechanism
         if self.has_many_groups:
-            most = MOST_EPSILON_OF_A_GROUP
+            most = MOST_EPSILON_OF_A_LOOK if self.mechanism in _ARC_LOOKS else MOST_EPSILON_OF_A_GROUP
             samples = max(2, samples // _COST_OF_MANY_GROUPS)
             audit_one = audit_many_groups
         try:
@@ -172,9 +185,9 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     """List the audits of the named mechanisms, or of all if none are named.
 
     Each mechanism is audited on the questions of `make_audit_tasks`. Only mechanisms that decide several formulas get
-    the scorecard and the two sides of a mean. If a mechanism leaves noise paths, each question is also audited together
-    with a later one that continues them, and two questions for a unit in many groups with all noise drawn at once.
-    Audits of `UNASKED` are included if none are named, or if their names are.
+    the scorecard and the comparison of a mean with two numbers. If a mechanism leaves noise paths, each question is
+    also audited together with a later one that continues them. So are two questions for a unit in many groups, with all
+    noise drawn at once, or by arc looks. Audits of `UNASKED` are included if none are named, or if their names are.
     """
     named = tuple(mechanisms)
     questions = tuple(
@@ -182,7 +195,7 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
         for name in named or MECHANISMS
         if name not in {one.mechanism for one in UNASKED}
         for question, task in make_audit_tasks().items()
-        for continued, many_groups in (_ON_PATHS if name in CONTINUABLE else _ON_PATHS[:1])
+        for continued, many_groups in _list_audited_ways(name)
         if not many_groups or question in _ASKED_IN_MANY_GROUPS
         if name in CONTINUABLE or not (task.predicates or task.common)
         if not (continued and task.common)  # it leaves no paths
@@ -200,8 +213,8 @@ def run_all_audits(
     """Run the audits of `plan_audits`, one after the other. Questions that a mechanism cannot answer are skipped.
 
     Parameters:
-        samples: as for `audit`. 100000 find noise that is a quarter too small, if keys are decided one by one. 20000
-            find noise of half the right size in a sparse vector, which is drawn as whole questions.
+        samples: as for `audit`. 100,000 samples detect noise that is a quarter too small, if keys are decided one by
+            one. 20,000 detect noise of half the right size in a sparse vector, which is drawn as whole questions.
         progress: called with the mechanism's name, the question and the databases being drawn.
     """
     reports = (planned.run(samples=samples, noise=noise, progress=progress) for planned in plan_audits(mechanisms))
@@ -249,7 +262,7 @@ def audit_mechanism(
 
 
 def price_draw(mechanism: str) -> int:
-    """Return the number of samples that one draw of a mechanism counts as: 1 if it decides each key by itself."""
+    """Return the number of samples for which one draw of a mechanism counts: 1 if it decides each key by itself."""
     return 1 if _decides_each_key_alone(mechanism) else _CHEAPER.get(mechanism, _COST_OF_A_QUESTION)
 
 
@@ -264,10 +277,8 @@ def audit_reuse(
 ) -> AuditReport:
     """Audit two questions on one noise path together. The second is sharper and continues the path of the first.
 
-    The transcript of a key has both answers and, for each functional, the number of revealed values and the finest one.
-    The claim is the loss of the first question plus the fresh loss of the second.
-
-    Parameters as for `audit_mechanism`.
+    A key's transcript has both answers and, for each functional, the number of revealed values and the finest one. The
+    claim is the loss of the first question plus the fresh loss of the second.
 
     Raises:
         Unachievable: the mechanism cannot calibrate the task or leaves no path that the second question could continue.
@@ -302,9 +313,14 @@ def _decides_each_key_alone(mechanism: str) -> bool:
     return mechanism in _KEYS_INDEPENDENT
 
 
+def _list_audited_ways(mechanism: str) -> Sequence[tuple[bool, bool]]:
+    """Return whether questions are continued, and whether a unit is in many groups, for each audit of a mechanism."""
+    return _ON_PATHS if mechanism in CONTINUABLE else _ON_TABLES if mechanism in _ARC_LOOKS else _ON_PATHS[:1]
+
+
 def _list_neighbours(mechanism: str, task: DecisionTask) -> list[tuple[Values, Values]]:
     if _decides_each_key_alone(mechanism):
-        return list(list_critical_neighbours(task, depths=DEPTHS))
+        return list(list_critical_neighbours(task, depths=FAR_DEPTHS if mechanism in _ARC_LOOKS else DEPTHS))
     return list(list_critical_neighbours(task, depths=MIDDLE, leaves_out_ends=True))
 
 

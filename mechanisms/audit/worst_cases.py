@@ -22,6 +22,9 @@ from mechanisms.threshold.joint_loss import expose_all_functionals, expose_funct
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """From just true to just false beyond the tolerance: all may reveal most."""
 
+FAR_DEPTHS = (-0.2, *DEPTHS, 1.2)
+"""For mechanisms whose loss may be largest beyond the tolerance."""
+
 MIDDLE = (0.5,)
 """For mechanisms that are slow to draw."""
 
@@ -32,9 +35,9 @@ Values: TypeAlias = tuple[int, ...]
 
 
 def make_audit_tasks() -> dict[str, DecisionTask]:
-    """Return the audited questions by name.
+    """Return the questions that audits ask, by name.
 
-    Their tolerances are small, so that losses are large enough to be noticed.
+    Their tolerances are small, which makes their losses large enough to measure.
     """
     first = Cut(functional=0, cut=20, above=True, tolerance=4)
     second = Cut(functional=1, cut=30, above=False, tolerance=4)
@@ -89,7 +92,7 @@ def widen_tolerances(mechanism: Mechanism, task: DecisionTask, *, most_epsilon: 
     """Return the task with all tolerances multiplied by one whole number.
 
     The number is large enough for the claimed loss of an answer to be `most_epsilon` at most. The search ends after a
-    few tries, so the loss may stay slightly above that. Only public inputs are read.
+    few tries, so the loss may stay slightly above that. No private data is read.
 
     Raises:
         Unachievable: the mechanism cannot calibrate the task.
@@ -132,13 +135,14 @@ def sharpen_task(task: DecisionTask) -> DecisionTask:
 def list_critical_neighbours(
     task: DecisionTask, *, depths: Sequence[float] = DEPTHS, leaves_out_ends: bool = False
 ) -> Iterator[tuple[Values, Values]]:
-    """Yield one key's values near every threshold, and the same values after one privacy unit moved all that it can.
+    """Yield one key's values near every threshold, and the same values after a maximal change by one privacy unit.
 
     All literals are at the same depth of their bands, from just true (0) to just false beyond the tolerance (1), at
-    each of `depths`. They move together, inward or outward, each by its part of an exposure. Of several literals on one
-    functional, each takes its turn. With several exposures, the functionals that an exposure does not move are at
-    either end of their bands, so that an AND or an OR depends on the others. `leaves_out_ends` skips the ends at which
-    it does not depend on them, and moves inward: answers that become rarer reveal more from the same number of draws.
+    each of `depths`. They move together, inward or outward, each by its part of an exposure. If a functional has
+    several literals, each is used in turn. With several exposures, the functionals that an exposure does not move are
+    at either end of their bands, so that an AND or an OR depends on the others. `leaves_out_ends` skips the ends at
+    which it does not depend on the others, and only moves inward. Answers that become rarer reveal more from the same
+    number of draws.
 
     For functionals that are read off common sums, the values are those of the sums. One literal after the other is in
     its band, and the unit moves every sum by its sensitivity, in either direction.

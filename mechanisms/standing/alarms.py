@@ -40,10 +40,10 @@ _MOST_ATTEMPTS = 40  # at shares that add up: the first does, but for what alarm
 
 
 def can_alarms_decide(formula: Formula, regimes: Sequence[Regime]) -> bool:
-    """Return True if an alarm for each literal keeps the contract.
+    """Return True if one alarm for each literal keeps the contract.
 
     It does for AND and OR of values above their cuts, if the values under an AND only grow. Other values might be above
-    their cuts one after the other, and never at once.
+    their cuts one after the other, and never at the same time.
 
     Guarantee: docs/proofs/standing.md.
 
@@ -63,12 +63,12 @@ def can_alarms_decide(formula: Formula, regimes: Sequence[Regime]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StandingAlarms:
-    """A calibrated standing question with one alarm, or ladder, for each threshold. It is a `Standing`.
+    """A calibrated standing question with one alarm, or ladder, for each threshold. It implements `Standing`.
 
     `literals` are its thresholds, each once. `ladders` has the alarm of each.
 
-    Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task. One key's window loses
-    `worst_case_epsilon` of one privacy unit at most, and up to a state its `compute_spent_losses`
+    Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task. Through one key's window,
+    one privacy unit loses `worst_case_epsilon` at most. Up to a given state it loses `compute_spent_losses` at most
     (docs/proofs/standing.md).
     """
 
@@ -81,7 +81,10 @@ class StandingAlarms:
     digest: bytes = field(repr=False)
 
     def draw_state(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw_state`: independent numbers for each key, literal and rung."""
+        """Draw the random numbers of a window's state, and return the state as bytes.
+
+        Each key, literal and rung has a number of its own. The contract is that of `Standing.draw_state`.
+        """
         rungs = []
         for ladder in self.ladders:
             drawn = draw_ladders(ladder, keys=keys, noise=noise)
@@ -92,7 +95,10 @@ class StandingAlarms:
         return self._write(AlarmWindow(last_look=0, alerted_at=_make_zeros(keys), rungs=tuple(rungs), is_over=False))
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Take a look as `Standing.take_look`. Keys in the answer are skipped."""
+        """Return the state after one look, and the keys in the answer, as `Standing.take_look` does.
+
+        Keys that are already in the answer are skipped.
+        """
         before = self._read(state)
         if values.shape != (len(self.task.sensitivities), before.alerted_at.size):
             raise ValueError("a look has a value of each functional for each key")
@@ -103,12 +109,17 @@ class StandingAlarms:
         for literal, ladder in zip(self.literals, self.ladders, strict=True):
             states = _list_ladder_states(before, slice(place, place + len(ladder.rungs)))
             seen = values[literal.functional][open_keys]
-            climbed.append(climb_at_values(ladder, states, seen, look=look, noise=noise))
+            if ladder.task.looks == self.task.looks:
+                climbed.append(climb_at_values(ladder, states, seen, look=look, noise=noise))
+            elif before.last_look == 0:
+                climbed.append(climb_at_values(ladder, states, seen, look=1, noise=noise))
+            else:
+                climbed.append(tuple(states))
             place += len(ladder.rungs)
         return self._apply_formula(before, climbed, open_keys, look)
 
     def compute_spent_losses(self, state: bytes) -> Epsilons:
-        """Return `Standing.compute_spent_losses`: zero before the first look, then the loss of the begun rungs."""
+        """Return each key's loss so far: zero before the first look, then the loss of the begun rungs."""
         window = self._read(state)
         keys = window.alerted_at.size
         if window.last_look == 0:
@@ -160,10 +171,16 @@ class StandingAlarms:
         return read_window(state, digest=self.digest, rungs=rungs, looks=self.task.looks)
 
 
-def calibrate_standing_alarms(task: StandingTask) -> StandingAlarms:
+def calibrate_standing_alarms(
+    task: StandingTask, *, rises: bool = False, constant: frozenset[int] = frozenset()
+) -> StandingAlarms:
     """Calibrate the alarms of least loss that keep a standing question's contract.
 
     They are ladders if the task is `progressive`.
+
+    Parameters:
+        rises: True if no value ever falls, although a unit may change values in both directions.
+        constant: the functionals whose values are the same at all looks of a window. Their alarms look once.
 
     Guarantee: that of `StandingAlarms`, checked by the alarms' own rates (docs/proofs/standing.md).
 
@@ -176,7 +193,8 @@ def calibrate_standing_alarms(task: StandingTask) -> StandingAlarms:
     >>> round(calibrate_standing_alarms(task).worst_case_epsilon * 40, 3)
     15.566
     """
-    if not task.monotone or not can_alarms_decide(task.formula, task.regimes):
+    regimes = (Regime.GROWING,) * len(task.regimes) if rises else task.regimes
+    if not task.monotone or not can_alarms_decide(task.formula, regimes):
         raise Unachievable("alarms watch AND and OR of values above their thresholds, under an AND such as only grow")
     if task.fnr + task.fpr >= 1.0:
         raise Unachievable("error rates that sum to one or more promise nothing")
@@ -184,12 +202,13 @@ def calibrate_standing_alarms(task: StandingTask) -> StandingAlarms:
     if not literals:
         return _make_standing_alarms(task, (), (), fnr=0.0, fpr=0.0)
     apart = _separate_functionals(task.formula, literals)
-    shares = _apportion_error_rates(task, apart, literals)
+    looks = tuple(1 if literal.functional in constant else task.looks for literal in literals)
+    shares = _apportion_error_rates(task, apart, literals, looks)
     given = _ROUNDED_DOWN if len(literals) > 1 else 1.0
     for _ in range(_MOST_ATTEMPTS):
         ladders = tuple(
-            _calibrate_literal(task, literal, fnr=min(task.fnr, fnr * given), fpr=min(task.fpr, fpr * given))
-            for literal, fnr, fpr in zip(literals, shares.fnr, shares.fpr, strict=True)
+            _calibrate_literal(task, literal, own, fnr=min(task.fnr, fnr * given), fpr=min(task.fpr, fpr * given))
+            for literal, own, fnr, fpr in zip(literals, looks, shares.fnr, shares.fpr, strict=True)
         )
         fnr = _bound_rates(apart, [ladder.fnr for ladder in ladders], is_fnr=True)
         fpr = _bound_rates(apart, [ladder.fpr for ladder in ladders], is_fnr=False)
@@ -230,10 +249,10 @@ def _list_literals(formula: Formula) -> tuple[Cut, ...]:
     return tuple(found.values())
 
 
-def _calibrate_literal(task: StandingTask, literal: Cut, *, fnr: float, fpr: float) -> LadderCalibration:
+def _calibrate_literal(task: StandingTask, literal: Cut, looks: int, *, fnr: float, fpr: float) -> LadderCalibration:
     functional = literal.functional
     asked = AlarmTask(
-        looks=task.looks,
+        looks=looks,
         cut=literal.cut,
         tolerance=literal.tolerance,
         sensitivity=task.sensitivities[functional],
@@ -290,14 +309,14 @@ def _separate_functionals(formula: Formula, literals: Sequence[Cut]) -> Formula:
     return formula.map_literals(lambda one: replace(one, functional=places[_identify_alarm(one)], cut=0, tolerance=0))
 
 
-def _apportion_error_rates(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> Shares:
+def _apportion_error_rates(task: StandingTask, apart: Formula, literals: Sequence[Cut], looks: Sequence[int]) -> Shares:
     """Return the shares of the error rates for the literals: Keyhole's split with the price of an alarm as loss."""
 
     def find_loss(place: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         literal = literals[place]
         regime = task.regimes[literal.functional]
         scale = task.sensitivities[literal.functional] / (literal.tolerance + 1)
-        price = price_alarm(looks=task.looks, fnr=fnr, fpr=fpr, regime=regime)
+        price = price_alarm(looks=looks[place], fnr=fnr, fpr=fpr, regime=regime)
         slope = -regime.loss_factor * scale
         return price * scale, slope * regime.draw_shape.root, slope / regime.draw_shape.rise
 

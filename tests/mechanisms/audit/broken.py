@@ -13,7 +13,7 @@ import numpy as np
 
 from mechanisms.certified import Probability
 from mechanisms.formula import Booleans, Integers
-from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome
+from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome, Words
 from mechanisms.threshold.joint_loss import expose_functional_sets, list_sum_rates
 from tests.seeded_noise import SeededNoise
 
@@ -116,6 +116,9 @@ class SharperNoise:
 
     def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         return self._source.draw_bernoulli_by_digits(probability=probability, size=size)
+
+    def draw_words(self, *, size: int) -> Words:
+        return self._source.draw_words(size=size)
 
 
 class TakenForApart:

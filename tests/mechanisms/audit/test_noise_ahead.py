@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.certified import Probability, make_rational
 from mechanisms.formula import Booleans, Integers
+from mechanisms.protocol import Words
 
 
 class Counting:
@@ -37,6 +38,9 @@ class Counting:
     def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         return np.asarray(self._next(probability, size) % 3 == 0)
 
+    def draw_words(self, *, size: int) -> Words:
+        return self._next("words", size).astype(np.uint64)
+
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 40)), max_size=60))
 def test_every_value_is_handed_out_once_and_in_order(wanted: list[tuple[int, int]]) -> None:
@@ -54,5 +58,7 @@ def test_every_value_is_handed_out_once_and_in_order(wanted: list[tuple[int, int
         assert ahead.draw_geometric(rate=Fraction(law), size=size).tolist() == places.tolist()
         next_of[law] += size
     assert ahead.draw_bernoulli_by_digits(probability=coin, size=7).tolist() == [True, False, False] * 2 + [True]
+    assert ahead.draw_words(size=3).tolist() == [0, 1, 2]
+    assert ahead.draw_words(size=2).tolist() == [3, 4]
     for law, size in next_of.items():
         assert source.drawn.get(Fraction(law), 0) <= 3 * size + 40

@@ -29,7 +29,7 @@ def audit_pair(
     return audit_subject("ranking", [pair], samples=samples)
 
 
-@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("place", range(5))
 def test_a_ranking_passes_and_could_have_failed(place: int) -> None:
     """At full size 10,000 rankings from either database; 800 at quick are enough where a key is near the others."""
     report = audit_pair(rank_keys, samples=rounds(10_000, quick=800), seed=71, place=place)
@@ -88,10 +88,26 @@ def stopped_by_the_truth(
     return replace(found, epsilon=np.full(aggregates.size, float(cut.noise_rate)))
 
 
+def charged_for_one_value(
+    calibration: RankingCalibration,
+    aggregates: Integers,
+    *,
+    taking_part: Booleans | None,
+    keeps_path: bool,
+    noise: Noise,
+    partition: Integers | None = None,
+) -> Ranking:
+    """A cell is charged for its own value, and not for the other one that reads it."""
+    found = rank_keys(
+        calibration, aggregates, taking_part=taking_part, keeps_path=keeps_path, noise=noise, partition=partition
+    )
+    return replace(found, epsilon=found.epsilon / 2)
+
+
 @pytest.mark.parametrize(
     ("rank", "place"),
-    [(sharpened, 0), (told_at_the_first_look, 0), (stopped_by_the_truth, 1)],
-    ids=["sharpened", "told at the first look", "stopped by the truth"],
+    [(sharpened, 0), (told_at_the_first_look, 0), (stopped_by_the_truth, 1), (charged_for_one_value, 4)],
+    ids=["sharpened", "told at the first look", "stopped by the truth", "charged for one value"],
 )
 def test_broken_rankings_are_flagged(rank: Ranker, place: int) -> None:
     assert audit_pair(rank, samples=rounds(4_000, quick=900), seed=72, place=place).is_flagged

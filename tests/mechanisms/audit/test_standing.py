@@ -15,6 +15,8 @@ from mechanisms.audit.standing import (
     Watched,
     make_audited_alarms,
     make_audited_distance,
+    make_audited_trend,
+    pair_compared_windows,
     pair_either,
     pair_formulas,
     pair_one_value_streams,
@@ -39,7 +41,7 @@ def report_on(pair: Neighbours, *, quick: int) -> AuditReport:
     return audit_subject("standing", [pair], samples=rounds(20_000, quick=quick))
 
 
-@pytest.mark.parametrize("place", range(7))
+@pytest.mark.parametrize("place", range(8))
 def test_a_formula_of_alarms_passes_and_could_have_failed(place: int) -> None:
     """At full size 20,000 windows from either database, which prove more than half of what is claimed."""
     report = report_on(list(pair_formulas(noise=SeededNoise(70 + place)))[place], quick=600)
@@ -53,6 +55,15 @@ def test_charging_the_largest_of_losses_that_one_unit_has_together_is_flagged(pa
     standing = make_audited_alarms(AllOf if pair is pair_two_value_streams else AnyOf, exposures=APART)
     assert callable(pair)
     assert report_on(pair(standing, watch_keys, noise=SeededNoise(76)), quick=3_200).is_flagged
+
+
+def test_charging_a_row_for_one_of_two_windows_that_compare_it_is_flagged() -> None:
+    def watch(standing: Watched, values: Integers, noise: Noise) -> tuple[Integers, Epsilons]:
+        seen, spent = watch_keys(standing, values, noise)
+        return seen, spent / (4 if is_quick() else 2)
+
+    pair = pair_compared_windows(make_audited_trend(), watch, noise=SeededNoise(79))
+    assert report_on(pair, quick=2_400).is_flagged
 
 
 def test_ladders_whose_windows_are_charged_a_quarter_are_flagged() -> None:
