@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accountant.errors import LedgerMisuse
-from mechanisms.threshold.renyi import ORDERS, Curve
+from accountant.look_losses import LossAfterLooks, check_curve, check_looks, check_looks_that_ran
+from mechanisms.threshold.renyi import Curve
 
 NanoArray = npt.NDArray[np.int64]
 
@@ -88,7 +89,7 @@ class Cells:
 
     @property
     def key_count(self) -> int:
-        """The number of keys."""
+        """The number of keys of the question."""
         return prod(self.shape_by_column)
 
 
@@ -116,7 +117,7 @@ class Amounts:
 
     @property
     def table_nano(self) -> int:
-        """Return the amount that counts on the table's balance: one unit's loss, or (for unit "row") one key's."""
+        """Return the amount charged to the table's balance: one unit's loss, or for unit "row" the loss of one key."""
         return max(self.epsilon_nano, self.unit_epsilon_nano)
 
 
@@ -153,7 +154,7 @@ class StoredPath:
 
 @dataclass(frozen=True, slots=True)
 class PathContinuation:
-    """The cost to everybody of a question that continues noise paths, beside its cost to its analyst.
+    """The cost of a question that continues noise paths to the shared balances. Its cost to its analyst is separate.
 
     `shared_loss` is the largest fresh loss of any key, given the values revealed there before, and of a unit.
     `public_loss` is the public part of it: the loss of the rates above the highest one reserved before.
@@ -174,14 +175,18 @@ class Charge:
 
     `question` is the question's fingerprint. `epsilon_nano` is the worst-case loss of any single cell, the same for
     all. `unit_epsilon_nano` is the worst-case loss of one whole privacy unit: the sum of its top-G keys' losses (0 for
-    unit "row", else at least half of `epsilon_nano`). Both count all that the answer reveals to its analyst, even if
-    others paid for parts of it before. `shared` is false only for reading released values (a stored answer, values of
-    noise paths): that is charged to the analyst's own balances only. `path_continuation` is set for questions that
-    continue noise paths, whose cost to everybody is lower.
+    unit "row", else at least half of `epsilon_nano`). Both count everything that the answer reveals to its analyst,
+    even if parts of it were charged to others before. `shared` is false only for reading released values (a stored
+    answer, values of noise paths): that is charged to the analyst's own balances only. `path_continuation` is set for
+    questions that continue noise paths, whose cost to everybody is lower.
 
-    `renyi` is the curve of Rényi divergences of one whole unit, for a question whose noise may be drawn at its finest
-    rates at once. In a reservation it means that this is done: the unit's balance counts the curve, nothing is
-    refunded, and the paths are never continued.
+    `renyi` is the curve of Rényi divergences of one whole unit, and `cell_renyi` that of one cell. A question may have
+    them if its noise may be drawn at its finest rates at once. In a reservation either of them means that the noise is
+    drawn so: the balances count the curves, nothing is refunded, and the paths are never continued. A balance without a
+    curve counts the pure loss.
+
+    `looks` is set for a question whose looks at a key draw their own noise: what one cell has lost after the first,
+    after the first two, and so on. Its commit gives back the looks that did not run.
     """
 
     question: str
@@ -193,6 +198,8 @@ class Charge:
     shared: bool
     path_continuation: PathContinuation | None = None
     renyi: Curve | None = None
+    cell_renyi: Curve | None = None
+    looks: tuple[LossAfterLooks, ...] = ()
 
     def __post_init__(self) -> None:
         if tuple(name for name, _ in self.cells.columns) != self.family.columns:
@@ -206,16 +213,25 @@ class Charge:
                 raise LedgerMisuse("what is read from noise paths alone does not continue them")
             if any(path.version != self.family.version for path in self.path_continuation.paths):
                 raise LedgerMisuse("a noise path is continued on its own data version")
-        if self.renyi is not None:
-            self._check_renyi(self.renyi)
-
-    def _check_renyi(self, curve: Curve) -> None:
-        if not self.shared or self.path_continuation is not None:
+        if self.is_by_curve and (not self.shared or self.path_continuation is not None):
             raise LedgerMisuse("Rényi divergences are of fresh noise, drawn all at once")
-        if self.family.unit == ROW_UNIT:
+        if self.renyi is not None and self.family.unit == ROW_UNIT:
             raise LedgerMisuse("rows have no balance per unit beside the key's")
-        if len(curve) != len(ORDERS) or not all(0 <= nano <= self.unit_epsilon_nano for nano in curve):
-            raise LedgerMisuse("a curve has a divergence for each order, none above the pure loss")
+        check_curve(self.renyi, self.unit_epsilon_nano)
+        check_curve(self.cell_renyi, self.epsilon_nano)
+        if self.looks:
+            if not self.is_by_curve:
+                raise LedgerMisuse("looks are given back to balances that count curves")
+            check_looks(self.looks, LossAfterLooks(self.epsilon_nano, self.cell_renyi))
+
+    @property
+    def is_by_curve(self) -> bool:
+        """Return True if a balance counts the question's Rényi divergences."""
+        return self.renyi is not None or self.cell_renyi is not None
+
+    def without_curves(self) -> "Charge":
+        """Return the same charge by its pure loss alone."""
+        return replace(self, renyi=None, cell_renyi=None, looks=()) if self.is_by_curve else self
 
     @property
     def own_amounts(self) -> Amounts:
@@ -231,7 +247,7 @@ class Charge:
 
     @property
     def known_amounts(self) -> Amounts:
-        """The public part of `shared_amounts`, for balances that must not show the outcomes of others' questions."""
+        """The public part of `shared_amounts`, for balances that must not reveal the outcomes of others' questions."""
         if self.path_continuation is not None:
             return self.path_continuation.public_loss
         return self.own_amounts if self.shared else NOTHING
@@ -264,18 +280,19 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The ex-post loss of a question: uniform, or per key. Build it with `from_uniform` or `from_keys`.
+    """The ex-post loss of a question: one number for all keys, or one per key. Use `from_uniform` or `from_keys`.
 
     `epsilon_nano` is the largest loss of any key. `keys` has the little-endian int64 loss of each key in C order of the
     question's cells, or None if all are equal. `unit_epsilon_nano` is the top-G sum of the keys' losses (0 for rows).
-    `fresh` is the part that everybody together did not know before, if the question continued noise paths (None: all
-    of it).
+    If the question continued noise paths, `fresh` is the part that nobody had learned before (None: all of it).
+    `renyi` is the unit's curve of the looks that ran, for a question by looks with a curve of units (None: all of it).
     """
 
     epsilon_nano: int
     unit_epsilon_nano: int
     keys: bytes | None = field(repr=False)
     fresh: "Spent | None" = None
+    renyi: Curve | None = None
 
     def __post_init__(self) -> None:
         if self.fresh is not None and self.fresh.fresh is not None:
@@ -317,15 +334,16 @@ class Spent:
         for loss in (self, self.fresh):
             if loss is not None and loss.keys is not None and len(loss.keys) != 8 * charge.cells.key_count:
                 raise LedgerMisuse("losses per key do not match the number of keys")
-        if charge.renyi is not None and self != Spent.from_uniform(
-            charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano
-        ):
-            raise LedgerMisuse("what is charged in Rényi divergences is spent in full")
+        full = Spent.from_uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
+        if (charge.is_by_curve or self.renyi is not None) and self != full:
+            losses = self.read_amounts(charge.cells)
+            check_looks_that_ran(charge.looks, losses, ran=self.renyi, reserved=charge.renyi)
+            check_curve(self.renyi, self.unit_epsilon_nano)
         self._check_losses_within(charge.own_amounts, charge)
         self.find_shared_part(charge)._check_losses_within(charge.shared_amounts, charge)
 
     def check_keys(self) -> None:
-        """Raise `LedgerMisuse` unless `epsilon_nano` is the largest loss per key, for the own and the fresh losses."""
+        """Raise `LedgerMisuse` unless `epsilon_nano` is the largest loss per key. Check the fresh losses as well."""
         if self.keys is not None:
             if not self.keys or len(self.keys) % 8:
                 raise LedgerMisuse("losses per key are int64, at least one")
@@ -350,8 +368,8 @@ NOTHING_SPENT = Spent(0, 0, None)
 class StoredAnswer:
     """A released answer that may be returned again without a charge to the shared balances.
 
-    `reservation` paid for it, `charge` is what it reserved, and `spent` its ex-post loss. If `is_held`, the asking
-    analyst has already paid for it or read it, and reading it again is free.
+    `reservation` paid for the answer, `charge` is what was reserved, and `spent` its ex-post loss. If `is_held`, the
+    asking analyst has already paid for the answer or read it, so that reading it again is free.
     """
 
     reservation: str
@@ -362,7 +380,7 @@ class StoredAnswer:
 
     @property
     def analyst(self) -> str:
-        """Return the analyst who paid for it."""
+        """The analyst who paid for the answer."""
         return self.charge.analyst
 
     @property
@@ -371,12 +389,13 @@ class StoredAnswer:
         return self.spent.epsilon_nano
 
     def make_reading_charge(self, analyst: str) -> Charge:
-        """Return the charge for another analyst who reads it, on that analyst's own balances only.
+        """Return the charge for another analyst who reads the answer, on that analyst's own balances only.
 
         It is the answer's worst case, so that a refusal reveals nothing of the outcome. The commit charges the answer's
         ex-post loss.
         """
-        return replace(self.charge, analyst=analyst, shared=False, path_continuation=None, renyi=None)
+        charge = self.charge.without_curves()
+        return replace(charge, analyst=analyst, shared=False, path_continuation=None)
 
 
 def _check_unit(unit: str, amounts: Amounts) -> None:

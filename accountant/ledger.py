@@ -50,7 +50,7 @@ class Ledger:
     """One open ledger.
 
     Safe to share between threads; processes open their own. `owner` has the owner's verbs, `idempotency` the requests
-    that are answered once, `exposures` what its tables are called in their source, `monitors` the standing questions.
+    that are answered once, `exposures` the source's names of its tables, and `monitors` the standing questions.
     """
 
     def __init__(
@@ -143,9 +143,10 @@ class Ledger:
     ) -> Reservation:
         """Reserve the worst case durably. Only then may data be touched. `wording` is kept with the reservation.
 
-        With `once_within` nobody pays twice for a question. `Repeated` is raised, and nothing written, if an answer to
-        it on its data version is stored, or if the same analyst has it under way. It is under way if an open
-        reservation for it is held by `hold_in_flight` in this process, or was made by another process within that time.
+        With `once_within` an analyst is not charged twice for a question. `Repeated` is raised, and nothing written, if
+        an answer to it on its data version is stored, or if the same analyst has it under way. It is under way if an
+        open reservation for it is held by `hold_in_flight` in this process, or was made by another process within that
+        time.
 
         The row of an idempotent `attempt` gets the reservation. `AttemptTaken` is raised, and nothing written, if
         another attempt has taken its place.
@@ -157,7 +158,8 @@ class Ledger:
         whether the reservation was written. If it was, it counts as spent.
 
         A charge with a Rényi curve keeps it if that leaves a unit more room. The charge of the returned reservation
-        shows it. With a curve, all noise must be drawn at its finest rates, and the worst case must be committed.
+        shows it. With a curve, all noise must be drawn at its finest rates, and the worst case must be committed. With
+        `looks`, the commit may have fewer looks of any key, with their curve of one unit.
         """
         if not charge.shared:
             raise LedgerMisuse("only what was released before can be charged to its reader alone")
@@ -209,7 +211,7 @@ class Ledger:
             self._journal.append_event(transaction, Released(reservation.id, self._clock()))
 
     def hold_in_flight(self, reservation: Reservation) -> AbstractContextManager[None]:
-        """Mark a reservation as under way while the block runs, up to its commit.
+        """Mark a reservation as in flight while the block runs, up to its commit.
 
         Equal questions of the analyst then wait for its answer. If the block fails, they no longer wait, and the
         reservation stays open and spent.
@@ -221,17 +223,43 @@ class Ledger:
     ) -> StoredAnswer | None:
         """Return the stored answer to a question on a data version: one that `analyst` has paid for, else the first.
 
-        With `once_within`, as in `reserve`, raise `Repeated` if the analyst has paid for none and has the question
-        under way. Its own answer is then the one to return, not another analyst's.
+        With `once_within`, as in `reserve`, raise `Repeated` if the analyst has paid for none and has the question in
+        flight. The analyst should then get that question's own answer, not another analyst's.
         """
         with self._journal.begin_read() as (transaction, balances):
-            held = balances.paid_answers.get((analyst, fingerprint, version))
-            found = transaction.find_answer(fingerprint=fingerprint, version=version, reservation=held)
-            if held is None:
-                self._repetition.check_not_in_flight(
-                    balances, fingerprint, version, analyst=analyst, within=once_within
-                )
-            return None if found is None else read_stored_answer(transaction, *found, is_held=held is not None)
+            return self._find_answer(transaction, balances, fingerprint, version, analyst, once_within)
+
+    def find_answer_or_paths(
+        self,
+        fingerprint: str,
+        version: str,
+        *,
+        analyst: str,
+        once_within: timedelta | None,
+        list_identities: Callable[[], Iterable[str]],
+    ) -> StoredAnswer | Mapping[str, StoredPath]:
+        """Return what `find_answer` returns, else what `find_paths` returns, at the same moment.
+
+        `list_identities` is called only if there is no answer. Raise `Repeated` as `find_answer` does.
+        """
+        with self._journal.begin_read() as (transaction, balances):
+            found = self._find_answer(transaction, balances, fingerprint, version, analyst, once_within)
+            return _find_paths(transaction, balances, list_identities(), version) if found is None else found
+
+    def _find_answer(
+        self,
+        transaction: Transaction,
+        balances: Balances,
+        fingerprint: str,
+        version: str,
+        analyst: str,
+        once_within: timedelta | None,
+    ) -> StoredAnswer | None:
+        held = balances.paid_answers.get((analyst, fingerprint, version))
+        found = transaction.find_answer(fingerprint=fingerprint, version=version, reservation=held)
+        if held is None:
+            self._repetition.check_not_in_flight(balances, fingerprint, version, analyst=analyst, within=once_within)
+        return None if found is None else read_stored_answer(transaction, *found, is_held=held is not None)
 
     def charge_reader(
         self,
@@ -278,21 +306,7 @@ class Ledger:
         Identities without a path are left out. A path with `is_taken` can be read but not continued.
         """
         with self._journal.begin_read() as (transaction, balances):
-            heads = {
-                PathState(identity, version, head.committed_by): head
-                for identity in identities
-                if (head := balances.paths.heads.get((identity, version))) is not None
-            }
-            return {
-                state.identity: StoredPath(
-                    identity=state.identity,
-                    state=state,
-                    body=body,
-                    is_taken=heads[state].continued_by is not None,
-                    questions=heads[state].question_count,
-                )
-                for state, body in transaction.read_path_bodies(heads).items()
-            }
+            return _find_paths(transaction, balances, identities, version)
 
     def charge_reading(
         self,
@@ -308,7 +322,7 @@ class Ledger:
     ) -> Reservation:
         """Charge an analyst's own balances for an answer from stored noise paths alone, and store the answer.
 
-        `charge.shared` must be false, as everybody together knew these values. No data is read, so reservation and
+        `charge.shared` must be false, since these values were released before. No data is read, so reservation and
         commit are written together. Raise `OverBudget`, `NotApproved`; `PathTaken` if a state is no longer stored;
         `Repeated` as `reserve` does; `LedgerMisuse`, `LedgerUnavailable`.
         """
@@ -335,13 +349,24 @@ class Ledger:
         with self._journal.begin_read() as (_, balances):
             return find_headroom(balances, charge, limits, knowledge=self._knowledge)
 
+    def find_known_headroom(self, charge: Charge, limits: Limits) -> Headroom:
+        """Return the headroom after this process's last event. Nothing is read.
+
+        Charges that other processes made since may be missing.
+        """
+        with self._journal.hold_known_balances() as balances:
+            return find_headroom(balances, charge, limits, knowledge=self._knowledge)
+
     def find_shortage(self, charge: Charge, limits: Limits) -> OverBudget | None:
-        """Return the first balance that does not cover a charge now, as `reserve` would raise it; None if all do."""
+        """Return the first balance that does not cover a charge now, as `reserve` would find it.
+
+        Return None if all cover it.
+        """
         with self._journal.begin_read() as (_, balances):
             return find_shortage(balances, charge, limits, knowledge=self._knowledge)
 
     def begin_rehearsal(self, tables: frozenset[str]) -> Rehearsal:
-        """Return the tables' balances as they are now, to see which charges would fit one after the other.
+        """Return a copy of the tables' balances, for testing which charges would fit one after the other.
 
         Nothing is ever written.
         """
@@ -486,3 +511,23 @@ class Ledger:
         if answer is not None:
             transaction.add_answer(reservation=event.reservation, event=record.id, charge=charge, answer=answer)
         return record.id
+
+
+def _find_paths(
+    transaction: Transaction, balances: Balances, identities: Iterable[str], version: str
+) -> Mapping[str, StoredPath]:
+    heads = {
+        PathState(identity, version, head.committed_by): head
+        for identity in identities
+        if (head := balances.paths.heads.get((identity, version))) is not None
+    }
+    return {
+        state.identity: StoredPath(
+            identity=state.identity,
+            state=state,
+            body=body,
+            is_taken=heads[state].continued_by is not None,
+            questions=heads[state].question_count,
+        )
+        for state, body in transaction.read_path_bodies(heads).items()
+    }

@@ -9,7 +9,7 @@ from accountant.errors import LedgerMisuse
 
 
 class MonitorState(StrEnum):
-    """The activity of a started monitor."""
+    """The state of a started monitor: running, paused or ended."""
 
     RUNNING = "running"
     PAUSED = "paused"  # no look is made; its open windows stay charged
@@ -18,14 +18,15 @@ class MonitorState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowAxis:
-    """The place of a monitor's windows among the cells of its charge.
+    """The windows of a monitor as cells of its charge.
 
     Window `first + i` is the `i`th value of `column`, one of the charge's columns by its name in the ledger. A monitor
-    without a `WindowAxis` has windows that share all cells.
+    without a `WindowAxis` has windows that share all cells. Windows below 0 never begin: later ones read their rows.
 
     `overlap` is the largest number of successive windows in which one row can count. It is 1 for tumbling windows, the
-    length over the hop, rounded up, for hopping windows, and 2 for sliding windows, whose epochs share rows. If it is
-    more than 1, a cell's charge covers all windows of a row together. It is given back for all of them or not at all.
+    length over the hop, rounded up, for hopping windows, and 2 for sliding windows, whose epochs share rows. If windows
+    are compared with ones up to `n` earlier it is `n + 1`. If it is more than 1, a cell's charge covers all windows of
+    a row together, and is refunded for all of them or not at all.
     """
 
     column: str
@@ -33,18 +34,18 @@ class WindowAxis:
     first: int = 0
 
     def __post_init__(self) -> None:
-        if self.overlap < 1 or self.first < 0:
-            raise LedgerMisuse("a row is in one window at least, and windows are numbered from 0")
+        if self.overlap < 1 or self.first <= -self.overlap:
+            raise LedgerMisuse("a row is in one window at least, and windows that begin are numbered from 0")
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorRun:
     """A monitor from its start to its end. `run` is the id of the reservation that pays for all its windows.
 
-    `fingerprint` is that of its plan at the start. It may not continue under another one. `looks_made` is the number of
-    looks, `last_look` the number of the newest one (0: none), `reason` its owner's reason for its state.
-    `excluded_windows` are windows that an earlier run of the same fingerprint had begun. This run never looks at them.
-    A run that `is_restarted` has none.
+    `fingerprint` is that of its plan at the start. The run may not continue under a plan with another one. `looks_made`
+    is the number of looks, `last_look` the number of the newest one (0: none), `reason` its owner's reason for its
+    state. `excluded_windows` are windows that an earlier run of the same fingerprint had begun. This run never looks at
+    them. A run that `is_restarted` has none.
     """
 
     run: str
@@ -63,7 +64,10 @@ class MonitorRun:
 
 @dataclass(frozen=True, slots=True)
 class WindowState:
-    """A window that has begun and is not closed. `body` is as secret as the data; `look` the last look, 0 for none."""
+    """The state of a window that is open, after its last look `look` (0: none).
+
+    `body` is as secret as the data.
+    """
 
     run: str
     window: int
@@ -73,14 +77,12 @@ class WindowState:
 
 @dataclass(frozen=True, slots=True)
 class WindowLook:
-    """The changes of one look to one window.
+    """The changes that one look made to one window: its new state, and the keys that entered or left the answer.
 
-    They are its new state, the keys that came into the answer, and the keys that left it.
-
-    `look` counts from 1 in its window. Looks may be skipped. `since` is the look of the state that `body` was made from
-    (`WindowState.look`). If that is no longer the window's newest, another process has looked meanwhile. `keys` are
-    ascending places in the C order of the charge's cells without the window's column. A key can come again in a window
-    only after a look has `cleared` it.
+    `look` counts from 1 in its window. Looks may be skipped. `since` is the look of the state from which `body` was
+    made (`WindowState.look`). If that is no longer the window's newest look, another process has looked meanwhile.
+    `keys` are ascending places in the C order of the charge's cells without the window's column. A key can enter the
+    answer again in a window only after a look has `cleared` it.
     """
 
     window: int
@@ -102,10 +104,10 @@ class WindowLook:
 
 @dataclass(frozen=True, slots=True)
 class MonitorAlert:
-    """A key that came into a monitor's answer.
+    """A key that entered a monitor's answer.
 
-    `number` is that of the look over the whole horizon, as `MonitorRun` counts them; `at` the look's moment. With the
-    look `cleared_number`, at `cleared_at`, it went out of the answer again; None: it did not.
+    `number` is that of the look over the whole horizon, as `MonitorRun` counts looks; `at` is the look's moment. The
+    key left the answer at the look `cleared_number`, at `cleared_at`. None means that it did not leave.
     """
 
     monitor: str

@@ -6,10 +6,10 @@ all that was drawn is (cap, delta)-differentially private for one whole unit wit
 Proof: docs/proofs/renyi.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from accountant.charges import MOST_CAP_NANO, Charge
+from accountant.charges import MOST_CAP_NANO
 from mechanisms.threshold.renyi import NO_CURVE, Curve, bound_curve, convert_to_epsilon, convert_to_tail_bound
 
 # how finely what fits is searched for: 1e-4 epsilon of a group, less than one is told; ten exponentials an order
@@ -20,8 +20,8 @@ _STEP_NANO = 100_000
 class UnitLoss:
     """The loss of one unit, in 1e-9 epsilon.
 
-    `pure_nano` is the sum of all pure losses. `in_curve_nano` is the part of it from questions that were charged by
-    their Rényi curve. `curve` is the sum of these curves.
+    `pure_nano` is the sum of all pure losses. `in_curve_nano` is the part of that sum from questions that were charged
+    by their Rényi curve. `curve` is the sum of these curves.
     """
 
     pure_nano: int
@@ -34,11 +34,19 @@ class UnitLoss:
         return more if curve is None else more.move_to_curves(nano, curve, times=1)
 
     def move_to_curves(self, nano: int, curve: Curve, *, times: int) -> "UnitLoss":
-        """Return the same pure sum, with `times` of its questions of pure loss `nano` moved to the curve."""
+        """Return the same pure sum, with `times` questions of pure loss `nano` moved to the curve."""
         return UnitLoss(
             self.pure_nano,
             self.in_curve_nano + times * nano,
             tuple(known + times * more for known, more in zip(self.curve, curve, strict=True)),
+        )
+
+    def subtract(self, other: "UnitLoss") -> "UnitLoss":
+        """Return the loss without another one that is part of it."""
+        return UnitLoss(
+            self.pure_nano - other.pure_nano,
+            self.in_curve_nano - other.in_curve_nano,
+            tuple(known - less for known, less in zip(self.curve, other.curve, strict=True)),
         )
 
     def find_balance(self, delta: float | None) -> int:
@@ -57,7 +65,7 @@ class UnitLoss:
         return self._compute_least_balance(None if delta is None else convert_to_tail_bound(delta / 2))
 
     def count_further_questions(self, nano: int, curve: Curve | None, *, cap_nano: int, delta: float | None) -> int:
-        """Return the number of questions with this loss and curve that fit below a cap, one after the other."""
+        """Return the number of further questions with this loss and curve that fit below a cap."""
         counts = [_count_fits(cap_nano - self.pure_nano, nano)]
         if delta is not None and (curve is not None or self.in_curve_nano):
             rest = cap_nano - (self.pure_nano - self.in_curve_nano)
@@ -113,30 +121,19 @@ class UnitRoom:
         """
         if self.delta is None or self.left_nano <= 0:
             return 0
-        low, high = 0, self.cap_nano // _STEP_NANO + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            nano = middle * _STEP_NANO
-            if self.compute_needed_amount(groups * nano, bound_curve(nano, groups=groups)) <= self.left_nano:
-                low = middle
-            else:
-                high = middle
-        return low * _STEP_NANO
+        return search_largest_by_curve(
+            lambda nano: self.compute_needed_amount(groups * nano, bound_curve(nano, groups=groups)) <= self.left_nano,
+            cap_nano=self.cap_nano,
+        )
 
 
-def leaves_more_room(rooms: Sequence[tuple[UnitRoom, int]], charge: Charge, *, at_most: int | None) -> bool:
-    """Return True if charging a question by its curve leaves more room than charging its pure loss.
-
-    More room means that more questions like it fit. The other balances fit `at_most` such questions (None: no limit).
-
-    If as many fit either way, the pure loss is better: it may turn out smaller, and its noise can be refined.
-
-    Parameters:
-        rooms: each balance of a unit with a cap, with the question's pure loss on it.
-    """
-    if charge.renyi is None or not rooms or any(room.delta is None for room, _ in rooms):
-        return False
-    ends = [] if at_most is None else [at_most]
-    pure = min([room.count_further_questions(nano, None) for room, nano in rooms] + ends)
-    by_curve = min([room.count_further_questions(nano, charge.renyi) for room, nano in rooms] + ends)
-    return by_curve > pure
+def search_largest_by_curve(fits: Callable[[int], bool], *, cap_nano: int) -> int:
+    """Return the largest loss of a group, in 1e-9, that fits below a cap. Return 0 if none does."""
+    low, high = 0, cap_nano // _STEP_NANO + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle * _STEP_NANO):
+            low = middle
+        else:
+            high = middle
+    return low * _STEP_NANO

@@ -9,26 +9,28 @@ balance is short.
 References: docs/proofs/accounting.md, theorems 1 and 6.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from accountant.balances.account import Account, KnownAccount
+from accountant.balances.account import Account
 from accountant.balances.cell_sums import MOST_CELLS, find_charged_cells
 from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.balances.fold import Balances
 from accountant.balances.grants import apply_grants
+from accountant.cell_balance import CellLosses, CellRoom
 from accountant.charges import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, NanoArray
 from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, refuse_cells
 from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
-from accountant.unit_balance import UnitRoom, leaves_more_room
+from accountant.unit_balance import UnitRoom
+from mechanisms.formula import Booleans
 
 
 def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing) -> Charge:
     """Return the charge in its final form, if it fits into every balance.
 
-    It keeps its Rényi curve if that leaves a unit more room. `knowledge` gives the public dependencies of the tables'
+    It keeps its Rényi curves if that leaves more room. `knowledge` gives the public dependencies of the tables'
     columns.
 
     Raise `OverBudget` for the first balance, in the order of `BalanceScope`, that has less left than the charge needs.
@@ -37,28 +39,31 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge:
     check_accountable(balances, charge, limits)
     left_of = _compute_remaining_balances(balances, charge, limits, knowledge)
     charge = left_of.choose_form(charge, limits)
-    for scope, left in left_of.by_scope.items():
-        needed = left_of.compute_needed_amount(scope, charge, limits)
-        short = int(np.count_nonzero(left < needed))
-        if short:
-            total = charge.cells.key_count
+    for scope in left_of.by_scope:
+        short = left_of.find_short_keys(scope, charge, limits)
+        if short.any():
+            one, total = left_of.make_balance(scope), charge.cells.key_count
+            amount = _compute_needed_amount(scope, charge, limits)
             raise OverBudget(
                 scope=scope,
-                needed_nano=needed,
-                left_nano=max(0, int(left.min())),
-                short_keys=short if left.size == total else total,
+                needed_nano=one.compute_needed_amount(charge, amount_nano=amount, uses_curve=True),
+                left_nano=max(0, one.left_nano),
+                short_keys=int(np.count_nonzero(short)) if short.size == total else total,
                 total_keys=total,
-                short=left.reshape(-1) < needed if left.size == total else None,
+                short=short.reshape(-1) if short.size == total else None,
             )
     return charge
 
 
 def choose_form(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing) -> Charge:
-    """Return the charge in the form of `check_fits`, without checking that it fits. Raise `LedgerMisuse` as it does."""
+    """Return the charge in the form of `check_fits`, without checking that it fits.
+
+    Raise `LedgerMisuse` if no balance can hold the charge.
+    """
     check_accountable(balances, charge, limits)
     return (
         charge
-        if charge.renyi is None
+        if not charge.is_by_curve
         else _compute_remaining_balances(balances, charge, limits, knowledge).choose_form(charge, limits)
     )
 
@@ -95,7 +100,8 @@ def find_headroom(
     """
     check_accountable(balances, charge, limits)
     left_of = _compute_remaining_balances(balances, charge, limits, knowledge)
-    least = {scope: int(left.min()) for scope, left in left_of.by_scope.items()}
+    every = tuple(map(left_of.make_balance, left_of.by_scope))
+    least = {one.scope: one.left_nano for one in every}
     per_unit_scopes = _UNIT_SCOPES if charge.family.unit == ROW_UNIT else (*_UNIT_SCOPES, BalanceScope.PER_TABLE)
 
     def room(scopes: tuple[BalanceScope, ...]) -> BalanceRoom:
@@ -103,35 +109,19 @@ def find_headroom(
         per_unit = [left for scope, left in least.items() if scope in scopes and scope in per_unit_scopes]
         return BalanceRoom(min([*per_key, MOST_NANO_PER_CHARGE]), min(per_unit, default=None))
 
-    caps = _list_caps(apply_grants(limits, balances.grants.values(), table=charge.family.table, analyst=charge.analyst))
-    kept = tuple(
-        BalanceLeft(scope, left, cap, left_of.units.get(scope))
-        for scope, left in least.items()
-        if scope is not BalanceScope.PER_QUERY and (cap := caps[scope]) is not None
-    )
     return Headroom(
         analyst_room=room(_OWN_SCOPES),
         shared_room=room(_SHARED_SCOPES),
         separates_analysts=limits.separates_analysts,
-        balances=kept,
-        uses_curve=left_of.choose_form(charge, limits).renyi is not None,
+        balances=tuple(one for one in every if one.scope is not BalanceScope.PER_QUERY),
+        uses_curve=left_of.choose_form(charge, limits).is_by_curve,
+        query_room_nano=least.get(BalanceScope.PER_QUERY, MOST_NANO_PER_CHARGE),
     )
 
 
 _UNIT_SCOPES = (BalanceScope.PER_UNIT, BalanceScope.ANALYST_PER_UNIT)
 _OWN_SCOPES = (BalanceScope.PER_QUERY, BalanceScope.ANALYST_PER_PREDICATE, BalanceScope.ANALYST_PER_UNIT)
 _SHARED_SCOPES = (BalanceScope.PER_PREDICATE, BalanceScope.PER_UNIT, BalanceScope.PER_TABLE)
-
-
-def _list_caps(caps: Limits) -> dict[BalanceScope, int | None]:
-    return {
-        BalanceScope.PER_QUERY: caps.per_query_nano,
-        BalanceScope.PER_PREDICATE: caps.per_predicate_nano,
-        BalanceScope.PER_UNIT: caps.per_unit_nano,
-        BalanceScope.PER_TABLE: caps.per_table_nano,
-        BalanceScope.ANALYST_PER_PREDICATE: caps.analyst_per_predicate_nano,
-        BalanceScope.ANALYST_PER_UNIT: caps.analyst_per_unit_nano,
-    }
 
 
 def _compute_needed_amount(scope: BalanceScope, charge: Charge, limits: Limits) -> int:
@@ -145,31 +135,61 @@ def _compute_needed_amount(scope: BalanceScope, charge: Charge, limits: Limits) 
 
 @dataclass(frozen=True, slots=True)
 class _BalancesLeft:
-    """The rest of each balance with a cap: per key, or one number for all keys; for units the parts that make it up."""
+    """The rest of each balance with a cap.
+
+    `by_scope` has it per key, or one number for all keys, and `caps` the caps in force. `units` and `cells` have the
+    parts that make up the balances of units, and those of cells with a `cell_delta`.
+    """
 
     by_scope: Mapping[BalanceScope, NanoArray]
+    caps: Mapping[BalanceScope, int]
     units: Mapping[BalanceScope, UnitRoom]
+    cells: Mapping[BalanceScope, CellLosses]
+    cell_delta: float | None
 
-    def compute_needed_amount(self, scope: BalanceScope, charge: Charge, limits: Limits) -> int:
-        """Return the amount that a charge needs of one balance."""
+    def make_balance(self, scope: BalanceScope) -> BalanceLeft:
+        """Return one balance, for the key with the least left."""
+        cap, losses = self.caps[scope], self.cells.get(scope)
+        return BalanceLeft(
+            scope=scope,
+            left_nano=int(self.by_scope[scope].min()),
+            cap_nano=cap,
+            unit_room=self.units.get(scope),
+            cell_room=None
+            if losses is None or self.cell_delta is None
+            else CellRoom.from_losses(losses, cap_nano=cap, delta=self.cell_delta),
+        )
+
+    def find_short_keys(self, scope: BalanceScope, charge: Charge, limits: Limits) -> Booleans:
+        """Return the keys for which one balance has less left than a charge needs; one value if all are alike."""
         amount = _compute_needed_amount(scope, charge, limits)
-        return self.units[scope].compute_needed_amount(amount, charge.renyi) if scope in self.units else amount
+        if scope in self.cells:
+            after = self.cells[scope].find_balances(self.cell_delta, nano=amount, curve=charge.cell_renyi)
+            return after > self.caps[scope]
+        if scope in self.units:
+            amount = self.units[scope].compute_needed_amount(amount, charge.renyi)
+        return self.by_scope[scope] < amount
 
     def choose_form(self, charge: Charge, limits: Limits) -> Charge:
-        """Return the charge with its Rényi curve if that leaves more room, otherwise without.
+        """Return the charge with its Rényi curves if more charges like it then fit, otherwise without.
 
-        The choice depends only on balances that the asking analyst may know.
+        If as many fit, the pure loss may turn out smaller, and its noise can be refined. The choice depends only on
+        balances that the asking analyst may know.
         """
-        if charge.renyi is None:
+        if not charge.is_by_curve:
             return charge
-        rooms = [(room, _compute_needed_amount(scope, charge, limits)) for scope, room in self.units.items()]
-        ends = []
-        for scope, left in self.by_scope.items():
-            amount = _compute_needed_amount(scope, charge, limits)
-            if amount and scope is not BalanceScope.PER_QUERY and scope not in self.units:
-                ends.append(int(left.min()) // amount)
-        at_most = max(0, min(ends)) if ends else None
-        return charge if leaves_more_room(rooms, charge, at_most=at_most) else replace(charge, renyi=None)
+        balances = [self.make_balance(scope) for scope in self.by_scope if scope is not BalanceScope.PER_QUERY]
+
+        def count(*, uses_curve: bool) -> int:
+            found = (
+                one.count_further_questions(
+                    charge, amount_nano=_compute_needed_amount(one.scope, charge, limits), uses_curve=uses_curve
+                )
+                for one in balances
+            )
+            return min((one for one in found if one is not None), default=0)
+
+        return charge if count(uses_curve=True) > count(uses_curve=False) else charge.without_curves()
 
 
 def _compute_remaining_balances(
@@ -184,49 +204,48 @@ def _compute_remaining_balances(
     again = balances.sum_withdrawn_refunds(charge) if limits.separates_analysts else Account()
     own = balances.find_account(charge.analyst)
     table = charge.family.table
-    has_unit = charge.family.unit != ROW_UNIT
-    shared = charge.shared
-    caps = apply_grants(limits, balances.grants.values(), table=table, analyst=charge.analyst)
-    keys_left = _compute_remaining_key_losses(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
-    if keys_left is not None and again.tables:
-        keys_left = keys_left - again.bound_losses(charge.family, charge.cells)
-    of_unit = everybody.unit_loss.add_question(again.unit_loss.pure_nano, None)
-    units = {
-        scope: UnitRoom(loss, cap, caps.delta)
-        for scope, loss, cap in (
-            (BalanceScope.PER_UNIT, of_unit, caps.per_unit_nano if shared else None),
-            (BalanceScope.ANALYST_PER_UNIT, own.unit_loss, caps.analyst_per_unit_nano),
-        )
-        if has_unit and cap is not None
-    }
-    of_table = everybody.read_table_loss(table) + again.read_table_loss(table)
-    found = {
-        BalanceScope.PER_QUERY: _subtract_from_limit(caps.per_query_nano),
-        BalanceScope.PER_PREDICATE: keys_left,
-        BalanceScope.PER_UNIT: _compute_remaining_unit_loss(units.get(BalanceScope.PER_UNIT)),
-        BalanceScope.PER_TABLE: _subtract_from_limit(caps.per_table_nano if shared else None, of_table),
-        BalanceScope.ANALYST_PER_PREDICATE: _compute_remaining_key_losses(
-            own, charge, caps.analyst_per_predicate_nano, knowledge
-        ),
-        BalanceScope.ANALYST_PER_UNIT: _compute_remaining_unit_loss(units.get(BalanceScope.ANALYST_PER_UNIT)),
-    }
-    return _BalancesLeft({scope: left for scope, left in found.items() if left is not None}, units)
+    in_force = apply_grants(limits, balances.grants.values(), table=table, analyst=charge.analyst)
+    left: dict[BalanceScope, NanoArray] = {}
+    caps: dict[BalanceScope, int] = {}
+    units: dict[BalanceScope, UnitRoom] = {}
+    cells: dict[BalanceScope, CellLosses] = {}
+    for scope, cap in _list_caps(in_force, charge):
+        account = own if scope in (BalanceScope.ANALYST_PER_PREDICATE, BalanceScope.ANALYST_PER_UNIT) else everybody
+        more = Account() if account is own else again
+        caps[scope] = cap
+        if scope is BalanceScope.PER_QUERY:
+            left[scope] = np.array([cap], dtype=np.int64)
+        elif scope is BalanceScope.PER_TABLE:
+            left[scope] = np.array([cap - account.read_table_loss(table) - more.read_table_loss(table)], dtype=np.int64)
+        elif scope in _UNIT_SCOPES:
+            loss = account.unit_loss.add_question(more.unit_loss.pure_nano, None)
+            units[scope] = UnitRoom(loss, cap, in_force.delta)
+            left[scope] = np.array([units[scope].left_nano], dtype=np.int64)
+        else:
+            losses = account.bound_losses_by_curve(
+                charge.family, charge.cells, delta=in_force.cell_delta, knowledge=knowledge
+            )
+            if more.tables:
+                losses = losses.add_pure(more.bound_losses(charge.family, charge.cells))
+            if in_force.cell_delta is not None:
+                cells[scope] = losses
+            left[scope] = cap - losses.find_balances(in_force.cell_delta)
+    return _BalancesLeft(left, caps, units, cells, in_force.cell_delta)
 
 
-def _compute_remaining_unit_loss(room: UnitRoom | None) -> NanoArray | None:
-    return None if room is None else _subtract_from_limit(room.left_nano)
-
-
-def _subtract_from_limit(limit_nano: int | None, spent_nano: int = 0) -> NanoArray | None:
-    return None if limit_nano is None else np.array([limit_nano - spent_nano], dtype=np.int64)
-
-
-def _compute_remaining_key_losses(
-    account: Account | KnownAccount, charge: Charge, limit_nano: int | None, knowledge: Knowledge
-) -> NanoArray | None:
-    if limit_nano is None:
-        return None
-    return limit_nano - account.bound_losses(charge.family, charge.cells, knowledge=knowledge)
+def _list_caps(caps: Limits, charge: Charge) -> Iterator[tuple[BalanceScope, int]]:
+    """Yield each cap in force for a charge, in the order of `BalanceScope`."""
+    shared, has_unit = charge.shared, charge.family.unit != ROW_UNIT
+    for scope, cap, is_in_force in (
+        (BalanceScope.PER_QUERY, caps.per_query_nano, True),
+        (BalanceScope.PER_PREDICATE, caps.per_predicate_nano, shared),
+        (BalanceScope.PER_UNIT, caps.per_unit_nano, shared and has_unit),
+        (BalanceScope.PER_TABLE, caps.per_table_nano, shared),
+        (BalanceScope.ANALYST_PER_PREDICATE, caps.analyst_per_predicate_nano, True),
+        (BalanceScope.ANALYST_PER_UNIT, caps.analyst_per_unit_nano, has_unit),
+    ):
+        if cap is not None and is_in_force:
+            yield scope, cap
 
 
 def check_accountable(balances: Balances, charge: Charge, limits: Limits) -> None:

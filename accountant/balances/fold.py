@@ -29,12 +29,13 @@ class Balances:
     """The fold of the log: accounts and open reservations. How closed reservations ended is in the log.
 
     `shared` is the ex-post loss to everybody together. `worst_case` is the same with each committed question at the
-    public part of its worst case. `refunds` has, by analyst, how much less than that the analyst's own questions cost.
-    `paid_answers` maps (analyst, question, version) to the reservation of a stored answer that the analyst has paid for
-    or read. It leaves out versions of a single question. `declined` has the owner's last decision against questions
-    that were not approved since. `cut_continuations` has the original charges of open reservations that continued
-    paths when a budget window opened: these store no paths. Monitors that have not ended have open reservations too.
-    The accounts cover the newest budget window, or all of them if `covers_all_windows`.
+    public part of its worst case. `refunds` has, by analyst, the difference between the analyst's own questions at
+    their worst case and at their real cost. `paid_answers` maps (analyst, question, version) to the reservation of a
+    stored answer that the analyst has paid for or read. It leaves out versions of a single question. `declined` has the
+    owner's last decision against questions that were not approved since. `cut_continuations` has the original charges
+    of open reservations that continued paths when a budget window opened: these store no paths. Monitors that have not
+    ended have open reservations too. The accounts cover the newest budget window, or all of them if
+    `covers_all_windows`.
     """
 
     shared: Account = field(init=False)
@@ -89,7 +90,7 @@ class Balances:
         return KnownAccount(worst_case=self.worst_case, refunds=self.refunds.get(analyst) or Account())
 
     def sum_withdrawn_refunds(self, charge: Charge) -> Account:
-        """Return, as an account, the analyst's own refunds that stop counting once the charge is reserved.
+        """Return, as an account, the analyst's own refunds that end when the charge is reserved.
 
         They are refunds of questions whose paths the charge continues.
         """
@@ -214,12 +215,14 @@ class Balances:
         paths = dict(event.paths) if self.keeps_paths(event.reservation) else {}
         charge = self._close(event.reservation)
         spent.check_within_reservation(charge)
-        change = self._charge_analyst(charge, before=_spend_worst_case(charge.own_amounts), after=spent)
+        change = AccountChange.from_losses(charge, before=_spend_worst_case(charge.own_amounts), after=spent)
+        change = change.with_looks(charge, spent)
+        self._find_or_add_account(charge.analyst).add(charge, change)
         if charge.shared:
             if charge.path_continuation is not None:
                 before = _spend_worst_case(charge.shared_amounts)
                 change = AccountChange.from_losses(charge, before=before, after=spent.find_shared_part(charge))
-            elif change.is_reduction:
+            elif change.is_reduction or change.looks is not None:
                 self._find_or_add_refunds(charge.analyst).add(charge, -change)
             self.shared.add(charge, change)
         self.paths.record_paths(charge, event.reservation, replace(spent, fresh=None), paths)
@@ -308,7 +311,10 @@ def _make_refund_change(refund: Refund) -> AccountChange:
 
 
 def fold(events: Iterable[Event], *, keeps_families: bool = False, covers_all_windows: bool = False) -> Balances:
-    """Fold all events to balances, of the newest budget window or of all. Keep each family's own sums if asked."""
+    """Fold all events to balances, of the newest budget window or of all windows.
+
+    With `keeps_families`, also keep each family's own sums.
+    """
     balances = Balances(keeps_families=keeps_families, covers_all_windows=covers_all_windows)
     for event in events:
         balances.apply_event(event)

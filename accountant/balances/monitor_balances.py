@@ -158,7 +158,8 @@ class MonitorAccount:
     def find_largest_losses(self, losses: NanoArray | int) -> Amounts:
         """Return the largest loss of a key, and a bound on a unit's loss, from the losses of the cells.
 
-        The charge says in how many cells a unit counts. The sum of as many of the largest losses bounds its own.
+        The charge says in how many cells a unit counts. The sum of as many of the largest losses bounds the unit's
+        loss.
         """
         worst = self.charge.own_amounts
         largest = int(losses.max()) if isinstance(losses, np.ndarray) else losses
@@ -173,7 +174,10 @@ class MonitorAccount:
         return Amounts(largest, max(largest, min(together, worst.unit_epsilon_nano)))
 
     def compute_spent_loss(self) -> Spent:
-        """Return the cost of the monitor so far, per cell. A reader pays it after the monitor's end."""
+        """Return the cost of the monitor so far, per cell.
+
+        After the monitor's end, this is what a reader is charged.
+        """
         losses = self.find_losses(is_worst_case=False)
         most = self.find_largest_losses(losses)
         if isinstance(losses, int):
@@ -195,7 +199,7 @@ class MonitorAccount:
         return AccountChange(amounts=after - worst, lasting_amounts=lasting - worst, unit_nano=0, table_nano=0)
 
     def make_end_changes(self) -> tuple[AccountChange, AccountChange]:
-        """Return the change of the shared balances at the monitor's end, and the public part of it.
+        """Return the change of the shared balances at the monitor's end, and its public part.
 
         The public part is the charge of the windows that never began.
         """
@@ -305,7 +309,7 @@ class MonitorRuns:
                     raise LedgerMisuse("a monitor ends at what its windows cost")
 
     def apply_event(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
-        """Add one event. Raise as `check_event` does."""
+        """Add one event. Raise a kind of `LedgerMisuse` if the event may not come next."""
         self.check_event(event, reservations)
         match event:
             case MonitorStarted(run=run):
@@ -353,6 +357,8 @@ class MonitorRuns:
     def _check_begin(self, account: MonitorAccount, window: int) -> None:
         _check_running(account)
         account.find_place(window)
+        if window < 0:
+            raise LedgerMisuse("a window before the horizon is read, and never begins")
         if window in account.closed_windows or window in self.find_excluded_windows(account):
             raise WindowClosed(f"window {window} is closed, or an earlier run had begun it")
         if window in account.open_windows:
@@ -360,8 +366,8 @@ class MonitorRuns:
 
 
 def check_startable(charge: Charge, windows: WindowAxis | None) -> None:
-    """Raise `LedgerMisuse` unless a monitor can be charged like that."""
-    if not charge.shared or charge.path_continuation is not None or charge.renyi is not None:
+    """Raise `LedgerMisuse` if no monitor can be charged with this charge and these windows."""
+    if not charge.shared or charge.path_continuation is not None or charge.is_by_curve:
         raise LedgerMisuse("a monitor is charged for fresh noise, in pure terms")
     if windows is not None and windows.column not in charge.family.columns:
         raise LedgerMisuse("the windows are along a column of the charge")

@@ -17,10 +17,10 @@ PathKey = tuple[str, str]
 class PathHead:
     """The newest state of one path: the reservation that committed it, and the one that continues it now.
 
-    `committed_by` is the reservation that committed it, `continued_by` the one that continues it now. `drawn_by` is
-    the reservation that drew its noise, as long as its refund counts. A path that was charged by a Rényi curve stays
-    taken by its own question for good. All of its noise was revealed at once, and the divergence of a refinement,
-    given the revealed values, is not bounded by the difference of two curves.
+    `committed_by` is the reservation that committed it, `continued_by` the one that continues it now. `drawn_by` is the
+    reservation that drew its noise, as long as its refund counts. A path that was charged by Rényi curves can never be
+    continued by another question. All of its noise was revealed at once, and the divergence of a refinement, given the
+    revealed values, is not bounded by the difference of two curves.
     """
 
     table: str
@@ -32,10 +32,11 @@ class PathHead:
 
 @dataclass(slots=True)
 class Refund:
-    """The charge and cost of a question, kept while its paths may be continued.
+    """The charge and cost of a question, kept while its refund may still end.
 
-    `path_count` is the number of these paths. `continuing_reservations` are the open reservations that continue some
-    of them. The refund does not count while there are any.
+    The refund ends if the question's paths are continued. `path_count` is the number of these paths.
+    `continuing_reservations` are the open reservations that continue some of them. The refund does not count while
+    there are any.
     """
 
     charge: Charge
@@ -45,7 +46,7 @@ class Refund:
 
     @staticmethod
     def from_loss(charge: Charge, spent: Spent, *, heads: int) -> "Refund":
-        """Return the refund of a question that has just left paths."""
+        """Return the refund of a question that has just stored noise paths."""
         if spent.keys is not None:
             spent = replace(spent, keys=pack_losses(spent.keys))
         return Refund(charge, spent, heads)
@@ -136,7 +137,7 @@ class NoisePaths:
             if (head := self._find_path_head(state)) is not None
         }
         self.remove_continued_paths(continued)
-        origin = reservation if charge.path_continuation is None and charge.renyi is None else None
+        origin = reservation if charge.path_continuation is None and not charge.is_by_curve else None
         identities = tuple(identities)
         for identity in identities:
             self._remove_path(identity, version)
@@ -145,7 +146,7 @@ class NoisePaths:
                 committed_by=reservation,
                 question_count=counts.get(identity, 0) + 1,
                 drawn_by=origin,
-                continued_by=None if charge.renyi is None else reservation,
+                continued_by=reservation if charge.is_by_curve else None,
             )
         if identities and origin is not None:
             self.refunds[origin] = Refund.from_loss(charge, spent, heads=len(identities))

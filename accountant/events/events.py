@@ -47,8 +47,8 @@ from accountant.events.payloads import (
 )
 
 # what events may be written as: every version that was ever written is read for good
-PAYLOAD_VERSIONS = (1, 2, 3, 4)
-NEWEST_VERSIONS = {"Reserved": 4}  # of the others 2
+PAYLOAD_VERSIONS = (1, 2, 3, 4, 5, 6)
+NEWEST_VERSIONS = {"Reserved": 6, "Committed": 3}  # of the others 2
 GENESIS = "0" * 64
 _OF_PUBLISHED = ("table", "version", "method", "file", "file_hash", "statement")
 
@@ -99,8 +99,8 @@ MAY_HAVE_LOSSES_PER_KEY = frozenset({Committed.__name__, MonitorWindowClosed.__n
 class Record:
     """One row of the events table.
 
-    `reservation` is what the event is about (a question's reservation, a grant, ...); `spent_keys` is the per-key loss
-    as bytes; its digest stands in the payload.
+    `reservation` identifies the event's subject (a question's reservation, a grant, ...). `spent_keys` is the per-key
+    loss as bytes; its digest is in the payload.
     """
 
     id: int
@@ -150,10 +150,10 @@ def make_record(event: Event, *, number: int, previous_hash: str, domains: Mappi
 def _make_committed_payload(event: Committed) -> tuple[Payload, bytes | None]:
     payload, spent_keys = make_spent_payload(event.spent)
     payload |= {"answer": event.answer, "reads": event.reads}
-    if payload["v"] == 2 or event.paths or event.reading:
+    if payload["v"] >= 2 or event.paths or event.reading:
         payload = {
             **payload,
-            "v": 2,
+            "v": max(payload["v"], 2),
             "fresh": payload.get("fresh"),
             "paths": dict(event.paths),
             "reading": make_states_payload(event.reading),

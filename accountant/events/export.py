@@ -30,6 +30,7 @@ from accountant.events.owner_events import (
     Settled,
     WindowOpened,
 )
+from mechanisms.threshold.renyi import Curve
 
 _OF_PUBLISHED = ("by", "why", "table", "version", "method", "file", "file_hash", "statement")
 
@@ -38,15 +39,17 @@ _OF_PUBLISHED = ("by", "why", "table", "version", "method", "file", "file_hash",
 class ExportedEvent:
     """One event as a flat record. Fields that its kind does not have are None. Amounts are in 1e-9 epsilon.
 
-    `about` is the reservation, grant, window, question, pruning or publication; `keys` the number of keys charged; the
-    amounts of a Reserved are its worst case, of a Committed its loss: `epsilon_nano` the largest of a key and
-    `unit_epsilon_nano` of a unit, and `shared_...` what of it was news to everybody together. `renyi_nano` has the
-    Rényi divergences of a unit, by order, where its balance counts these. `text` is the question's, as far as the
-    policy let it be kept, `guarantee`, `fnr` and `fpr` what its answer promises. Of a monitor `run` is the reservation
-    that pays for it, `window` the number of a window, `look` that of a look over the horizon and `looked_at` in how
-    many windows; its alerts, and what was cleared of them, are answers, and not here. `anew`: the run draws noise of
-    its own for windows that earlier ones had begun. Of a publication `method` says how it was
-    made, `file` and `file_hash` which file it is, and `statement` what that gives away.
+    `about` is the id of the reservation, grant, window, question, pruning or publication. `keys` is the number of
+    charged keys. For a `Reserved` event the amounts are its worst case, for a `Committed` one its loss. `epsilon_nano`
+    is the largest loss of a key, and `unit_epsilon_nano` that of a unit. `shared_epsilon_nano` and
+    `shared_unit_epsilon_nano` are the parts that nobody had learned before. `renyi_nano` has the Rényi divergences of a
+    unit, by order, if its balance counts these, and `cell_renyi_nano` those of a cell. `text` is the question's text,
+    as far as the policy allows it to be kept. `guarantee`, `fnr` and `fpr` are the promise of its answer. For a
+    monitor, `run` is the reservation that pays for it, `window` the number of a window, `look` the number of a look
+    over the horizon, and `looked_at` the number of
+    windows in that look. Alerts and clearings are answers, so they are not exported. `anew`: the run draws its own
+    noise for windows that earlier runs had begun. For a publication, `method` says how the file was made, `file` and
+    `file_hash` identify it, and `statement` says what it discloses.
     """
 
     event: int
@@ -67,6 +70,7 @@ class ExportedEvent:
     shared_epsilon_nano: int | None = None
     shared_unit_epsilon_nano: int | None = None
     renyi_nano: str | None = None
+    cell_renyi_nano: str | None = None
     reads: str | None = None
     paths: int | None = None
     text: str | None = None
@@ -88,6 +92,10 @@ class ExportedEvent:
     file_hash: str | None = None
     statement: str | None = None
     hash: str
+
+
+def _write_curve(curve: Curve | None) -> str | None:
+    return None if curve is None else " ".join(map(str, curve))
 
 
 def export_events(log: Iterable[tuple[Record, Event]]) -> Iterator[ExportedEvent]:
@@ -112,7 +120,8 @@ def export_events(log: Iterable[tuple[Record, Event]]) -> Iterator[ExportedEvent
                     "unit_epsilon_nano": charge.unit_epsilon_nano,
                     "shared_epsilon_nano": charge.shared_amounts.epsilon_nano,
                     "shared_unit_epsilon_nano": charge.shared_amounts.unit_epsilon_nano,
-                    "renyi_nano": None if charge.renyi is None else " ".join(map(str, charge.renyi)),
+                    "renyi_nano": _write_curve(charge.renyi),
+                    "cell_renyi_nano": _write_curve(charge.cell_renyi),
                     "paths": 0 if charge.path_continuation is None else len(charge.path_continuation.paths),
                 }
                 if wording is not None:

@@ -4,16 +4,30 @@ Version 1: charges that continue nothing, losses that are all fresh. Version 2 a
 `fresh`, `paths` and `reading` to a loss. Without any of these, version 1 is still written. Version 3 adds `wording`
 to the charge of version 2, whose `continuing` may then be null. Version 4 adds `renyi` to the charge of version 3,
 whose `wording` may then be null: the Rényi divergences of one unit, in 1e-9, at the orders 2, 3, 4, 5, 6, 8, 10, 12,
-16, 24, 40 and 80, which the unit's balance may count in the place of its pure loss.
+16, 24, 40 and 80, which the unit's balance may count in the place of its pure loss. Version 5 adds `cell_renyi` to
+the charge of version 4, whose `renyi` may then be null: the same of one cell, for the balances of cells. Version 6 adds
+`looks` to the charge of version 5, whose `cell_renyi` may then be null: what one cell has lost after each look. Version
+3 of a loss adds to version 2 `renyi`, the unit's divergences in the looks that ran.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accountant.charges import Amounts, Cells, Charge, Family, PathContinuation, PathState, Spent, Wording
+from accountant.charges import (
+    Amounts,
+    Cells,
+    Charge,
+    Family,
+    PathContinuation,
+    PathState,
+    Spent,
+    Wording,
+)
 from accountant.errors import BalanceScope
 from accountant.events.digests import Domain, digest
 from accountant.events.owner_events import Grant
+from accountant.look_losses import LossAfterLooks
+from mechanisms.threshold.renyi import Curve
 
 Payload = dict[str, Any]
 
@@ -40,6 +54,12 @@ def make_charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> Payloa
     }
     if charge.renyi is not None:
         payload |= {"v": 4, "continuing": None, "wording": None, "renyi": list(charge.renyi)}
+    if charge.cell_renyi is not None:
+        unit = _make_curve_payload(charge.renyi)
+        payload |= {"v": 5, "continuing": None, "wording": None, "renyi": unit, "cell_renyi": list(charge.cell_renyi)}
+    if charge.looks:
+        looks = [[look.epsilon_nano, _make_curve_payload(look.cell_renyi)] for look in charge.looks]
+        payload |= {"v": 6, "cell_renyi": _make_curve_payload(charge.cell_renyi), "looks": looks}
     if charge.path_continuation is not None:
         payload["v"] = 2
         payload["continuing"] = {
@@ -70,7 +90,11 @@ def parse_charge(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> C
         epsilon_nano=payload["epsilon_nano"],
         unit_epsilon_nano=payload["unit_epsilon_nano"],
         shared=payload["shared"],
-        renyi=tuple(payload["renyi"]) if payload["v"] >= 4 else None,
+        renyi=_parse_curve(payload["renyi"] if payload["v"] >= 4 else None),
+        cell_renyi=_parse_curve(payload["cell_renyi"] if payload["v"] >= 5 else None),
+        looks=tuple(LossAfterLooks(nano, _parse_curve(curve)) for nano, curve in payload["looks"])
+        if payload["v"] >= 6
+        else (),
         path_continuation=None
         if continuing is None
         else PathContinuation(
@@ -98,8 +122,13 @@ def parse_wording(payload: Mapping[str, Any]) -> Wording | None:
 
 
 def make_spent_payload(spent: Spent) -> tuple[Payload, bytes | None]:
-    """Return the payload of a loss, and its losses per key: the own ones, then the fresh ones."""
+    """Return the payload of a question's loss, and the bytes of its losses per key.
+
+    These bytes are stored in a column of their own: first the losses in `spent`, then those in `spent.fresh`.
+    """
     payload: Payload = {"v": 1, **make_loss_payload(spent)}
+    if spent.renyi is not None:
+        return payload | {"v": 3, "fresh": None, "renyi": list(spent.renyi)}, spent.keys
     if spent.fresh is None:
         return payload, spent.keys
     payload |= {"v": 2, "fresh": make_loss_payload(spent.fresh)}
@@ -112,13 +141,15 @@ def parse_spent(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
 
     Raise `LedgerMisuse` if the written largest loss is not that of the losses per key.
     """
-    fresh = payload["fresh"] if payload["v"] == 2 else None
+    fresh = payload["fresh"] if payload["v"] >= 2 else None
     own_keys, fresh_keys = keys, None
     if fresh is not None and fresh["keys"] is not None:
         own_keys, fresh_keys = None, keys
         if payload["keys"] is not None and keys is not None:
             own_keys, fresh_keys = keys[: len(keys) // 2], keys[len(keys) // 2 :]
     own = parse_loss(payload, own_keys)
+    if own is not None and payload["v"] >= 3:
+        return Spent(own.epsilon_nano, own.unit_epsilon_nano, own.keys, renyi=tuple(payload["renyi"]))
     if fresh is None or own is None:
         return own
     fresh_loss = parse_loss(fresh, fresh_keys)
@@ -126,7 +157,7 @@ def parse_spent(payload: Mapping[str, Any], keys: bytes | None) -> Spent | None:
 
 
 def make_loss_payload(spent: Spent) -> Payload:
-    """Return the payload of a loss without its fresh part. It has the digest of the losses per key."""
+    """Return the payload of a loss, with the digest of its losses per key. The loss in `spent.fresh` is left out."""
     return {
         "epsilon_nano": spent.epsilon_nano,
         "unit_epsilon_nano": spent.unit_epsilon_nano,
@@ -164,13 +195,21 @@ def parse_grant(payload: Mapping[str, Any]) -> Grant:
 
 
 def make_states_payload(states: Iterable[PathState]) -> list[list[str]]:
-    """Return the payload of path states."""
+    """Return the payload of path states: identity, version and reservation of each."""
     return [[state.identity, state.version, state.reservation] for state in states]
 
 
 def parse_states(payload: Iterable[Iterable[str]]) -> tuple[PathState, ...]:
     """Parse a payload of `make_states_payload`."""
     return tuple(PathState(*state) for state in payload)
+
+
+def _make_curve_payload(curve: Curve | None) -> list[int] | None:
+    return None if curve is None else list(curve)
+
+
+def _parse_curve(payload: list[int] | None) -> Curve | None:
+    return None if payload is None else tuple(payload)
 
 
 def _make_amounts_payload(amounts: Amounts) -> list[int]:

@@ -13,7 +13,7 @@ from accountant.balances.account import Account, KnownAccount
 from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.balances.fold import Balances
 from accountant.balances.grants import apply_grants
-from accountant.charges import Cells, Family, Reservation
+from accountant.charges import Cells, Family, NanoArray, Reservation
 from accountant.errors import BalanceScope
 from accountant.events.events import GENESIS, Event, Record, Reserved
 from accountant.events.owner_events import WindowOpened
@@ -31,9 +31,12 @@ _FIRST_REPORT_MS = 600_000
 class FamilyBalance:
     """One family's keys. `spent_nano` is the family's own; `lost_nano` and `left_nano` count overlapping families too.
 
-    All are per key in the order of `list_keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate
-    balance if its worst case is at most `left_nano` of k. `cap_nano` is the cap of each key. `tightest_scope` is the
-    scope of the tightest balance, for the key with the least left: everybody's, or the analyst's own.
+    All are per key in the order of `list_keys()`, in 1e-9 epsilon. `spent_nano` is a sum of pure losses. `lost_nano` is
+    the balance, for the limits' `cell_delta` if they have one. A question over key k fits the per-predicate balance if
+    its worst case is at most `left_nano` of k. `cap_nano` is the cap of each key. `tightest_scope` is the
+    scope of the tightest balance, for the key with the least left: everybody's, or the analyst's own. Anybody's odds on
+    a unit in a key changed by at most `odds_nano`. That and `lost_nano` hold except with the `cell_delta` if the family
+    `is_by_curve`.
     """
 
     family: Family
@@ -43,6 +46,8 @@ class FamilyBalance:
     left_nano: tuple[int, ...]
     cap_nano: int
     tightest_scope: BalanceScope = BalanceScope.PER_PREDICATE
+    odds_nano: int = 0
+    is_by_curve: bool = False
 
     def list_keys(self) -> Iterator[tuple[str, ...]]:
         """Return every key ever charged in this family, one value per grouping column."""
@@ -51,7 +56,10 @@ class FamilyBalance:
 
 @dataclass(frozen=True, slots=True)
 class AnalystBalance:
-    """One analyst: questions reserved or read, the most any cell has lost to them, and the per-unit sum."""
+    """The balance of one analyst: the number of questions reserved or read, and the losses by them.
+
+    `most_spent_nano` is the largest loss of a cell, and `unit_spent_nano` the loss of a unit.
+    """
 
     analyst: str
     questions: int
@@ -78,12 +86,12 @@ class TableBalance:
 class BudgetReport:
     """Balances at one moment, of one budget window or of all `window_count`.
 
-    The budget window was opened at `window_opened_at` (None: it is the first). `unit_spent_nano` is the unit's
-    balance, for the limits' `delta` if they have one; `unit_loss` has its parts. `unit_cap_nano` and `unit_left_nano`
-    are None without a cap. `tightest_unit_scope` is the scope of the balance with `unit_left_nano`. Reservations in
+    The budget window was opened at `window_opened_at` (None: it is the first). `unit_spent_nano` is the unit's balance,
+    for the limits' `delta` if they have one; `unit_loss` has its parts. `unit_cap_nano` and `unit_left_nano` are None
+    without a cap. `tightest_unit_scope` is the scope of the balance with `unit_left_nano`. Reservations in
     `open_reservations` count at their worst case. So do the windows of `running_monitors`, the runs that have not
-    ended. Caps include grants. In one analyst's report, the caps on a key and on a unit are the analyst's own where
-    these are lower.
+    ended. Caps include grants. In one analyst's report, the caps on a key and on a unit are the lower ones of the
+    policy's and the analyst's own.
     """
 
     families: tuple[FamilyBalance, ...]
@@ -118,7 +126,7 @@ class Tally:
         self.balances = Balances(keeps_families=True, covers_all_windows=self.covers_all_windows)
 
     def apply_event(self, event: Event) -> None:
-        """Continue by one event."""
+        """Add one event to the tally."""
         self.balances.apply_event(event)
         if isinstance(event, WindowOpened):
             self.window_starts.append(event.at)
@@ -142,7 +150,10 @@ def report_balances(
         tables=tuple(_list_table_balances(balances, account, limits, analyst=analyst)),
         analysts=tuple(
             AnalystBalance(
-                name, questions[name], find_largest_key_loss(own, knowledge), own.unit_loss.find_balance(limits.delta)
+                name,
+                questions[name],
+                find_largest_key_loss(own, knowledge, delta=limits.cell_delta),
+                own.unit_loss.find_balance(limits.delta),
             )
             for name, own in sorted(balances.analysts.items())
             if analyst in (None, name)
@@ -166,10 +177,10 @@ def report_balances(
 
 
 class Reporter:
-    """Maker of reports on a growing ledger: it keeps its last fold and adds the events since.
+    """A maker of reports on a growing ledger. It keeps its last fold and adds the events since.
 
-    Safe to share between threads. The first report of the newest budget window reads the whole log, later ones read
-    new events only. Reports over all windows read the whole log every time.
+    Threads may share it. The first report of the newest budget window reads the whole log, later ones read new events
+    only. Reports over all windows read the whole log every time.
     """
 
     def __init__(self, journal: Journal, *, knowledge: Knowledge) -> None:
@@ -185,8 +196,8 @@ class Reporter:
     def report_newest_window(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
         """Return the report of the newest window.
 
-        Raise `LedgerUnavailable` if the log cannot be read. If the storage hangs, it is raised without delay: a caller
-        waits for another thread's work, but not for storage that does not reply.
+        Raise `LedgerUnavailable` if the log cannot be read. If the storage hangs, the error is raised without delay: a
+        caller waits for another thread's work, but not for a storage that does not reply.
         """
         self._journal.find_newest_event()
         deadline = self._journal.make_deadline() if self._last[0] else Deadline(_FIRST_REPORT_MS)
@@ -231,9 +242,10 @@ def _list_family_balances(
     everybody = _choose_account(balances, limits, analyst=analyst)
     for family, cells in _list_families(account):
         caps = apply_grants(limits, balances.grants.values(), table=family.table, analyst=analyst)
-        lost = account.bound_losses(family, cells, knowledge=knowledge)
+        losses = account.bound_losses_by_curve(family, cells, delta=limits.cell_delta, knowledge=knowledge)
+        lost = losses.find_balances(limits.cell_delta)
         cap, limit = caps.per_predicate_nano, BalanceScope.PER_PREDICATE
-        left = cap - everybody.bound_losses(family, cells, knowledge=knowledge)
+        left = cap - find_key_balances(everybody, family, cells, knowledge, delta=limits.cell_delta)
         if analyst is not None and caps.analyst_per_predicate_nano is not None:
             cap = min(cap, caps.analyst_per_predicate_nano)
             own_left = caps.analyst_per_predicate_nano - lost
@@ -249,6 +261,8 @@ def _list_family_balances(
             left_nano=tuple(np.maximum(left, 0).reshape(-1).tolist()),
             cap_nano=cap,
             tightest_scope=limit,
+            odds_nano=int(losses.bound_odds_changes(limits.cell_delta).max(initial=0)),
+            is_by_curve=losses.classes is not None,
         )
 
 
@@ -262,9 +276,18 @@ def _list_table_balances(
         yield TableBalance(table=table, spent_nano=spent, cap_nano=cap, left_nano=left)
 
 
-def find_largest_key_loss(account: Account, knowledge: Knowledge) -> int:
-    """Return the loss of the key that lost most, in 1e-9 epsilon."""
-    lost = (account.bound_losses(family, cells, knowledge=knowledge) for family, cells in _list_families(account))
+def find_key_balances(
+    account: Account | KnownAccount, family: Family, cells: Cells, knowledge: Knowledge, *, delta: float | None
+) -> NanoArray:
+    """Return the balance of each key, in 1e-9 epsilon, for the `delta` of cells."""
+    return account.bound_losses_by_curve(family, cells, delta=delta, knowledge=knowledge).find_balances(delta)
+
+
+def find_largest_key_loss(account: Account, knowledge: Knowledge, *, delta: float | None) -> int:
+    """Return the balance of the key that lost most, in 1e-9 epsilon, for the `delta` of cells."""
+    lost = (
+        find_key_balances(account, family, cells, knowledge, delta=delta) for family, cells in _list_families(account)
+    )
     return max((int(one.max()) for one in lost), default=0)
 
 

@@ -33,9 +33,10 @@ class SpentSoFar:
 
 @dataclass(frozen=True, slots=True)
 class BurnDownLine:
-    """One line of the burn-down: an analyst's, or that of `EVERYBODY`. A cap is the one in force now; None: no cap.
+    """One line of the burn-down chart: an analyst's, or that of `EVERYBODY`.
 
-    Open reservations count in `spent` at their worst case. Each budget window starts from zero.
+    `cap_nano` and `unit_cap_nano` are the caps in force now; None means no cap. Open reservations count in `spent` at
+    their worst case. Each budget window starts from zero.
     """
 
     analyst: str
@@ -53,9 +54,9 @@ class BurnDown:
 
 
 class BurnDownReporter:
-    """Maker of burn-downs of a growing ledger: it keeps its last fold and adds the events since.
+    """A maker of burn-down charts of a growing ledger. It keeps its last fold and adds the events since.
 
-    Safe to share between threads. The last point of each line equals a `BudgetReport` of the same moment.
+    Threads may share it. The last point of each line equals a `BudgetReport` of the same moment.
     """
 
     def __init__(self, journal: Journal, *, knowledge: Knowledge) -> None:
@@ -127,5 +128,7 @@ class BurnDownReporter:
 
     def _compute_loss_so_far(self, account: Account, at: datetime, limits: Limits) -> SpentSoFar:
         return SpentSoFar(
-            at, find_largest_key_loss(account, self._knowledge), account.unit_loss.find_balance(limits.delta)
+            at,
+            find_largest_key_loss(account, self._knowledge, delta=limits.cell_delta),
+            account.unit_loss.find_balance(limits.delta),
         )

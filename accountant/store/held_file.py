@@ -22,7 +22,7 @@ class HeldFile:
     """A connection that only keeps the ledger's file open, with the identity of each of its files."""
 
     def __init__(self, engine: sa.Engine, path: Path) -> None:
-        found = _stat_file(path)
+        found = _stat_file(str(path))
         before = (found.st_dev, found.st_ino)
         self._connection = engine.connect()
         try:
@@ -46,7 +46,7 @@ class HeldFile:
     def check_file_unchanged(self) -> None:
         """Raise `LedgerMoved` unless every path still leads to the file that was opened, with all its pages."""
         for path, identity in self._files.items():
-            found = _stat_file(Path(path))
+            found = _stat_file(path)
             if (found.st_dev, found.st_ino) != identity:
                 raise LedgerMoved(_describe_other_holder(Path(path)))
             if path == self._path and found.st_size != self._bytes:
@@ -58,7 +58,7 @@ class HeldFile:
         Only VACUUM may shorten it: that raises the schema's version and leaves no page out.
         """
         with self._lock:
-            size = _stat_file(path).st_size
+            size = _stat_file(self._path).st_size
             schema = _read_schema_version(path, is_shorter=size < self._bytes)
             if size < self._bytes and (schema is None or schema <= self._schema):
                 raise LedgerMoved(f"{path.name} was cut off under a running process")
@@ -70,19 +70,20 @@ class HeldFile:
 
 
 def _identify_file(path: Path) -> _Identity:
-    found = _stat_file(path)
+    found = _stat_file(str(path))
     return found.st_dev, found.st_ino
 
 
-def _stat_file(path: Path) -> os.stat_result:
+def _stat_file(path: str) -> os.stat_result:
     try:
         return os.stat(path)
     except FileNotFoundError:
+        name = os.path.basename(path)
         raise LedgerMoved(
-            f"{path.name} was deleted or moved away under a running process, which does not write into it any more"
+            f"{name} was deleted or moved away under a running process, which does not write into it any more"
         ) from None
     except OSError as error:
-        raise LedgerMoved(f"{path.name} cannot be looked at ({error.strerror})") from None
+        raise LedgerMoved(f"{os.path.basename(path)} cannot be looked at ({error.strerror})") from None
 
 
 def _read_schema_version(path: Path, *, is_shorter: bool) -> int | None:

@@ -26,8 +26,8 @@ class Journal:
     """The log of events with its current fold, the balances. Safe to share between threads.
 
     Guarantee: a reader waits for no writer: not while the writer waits for another one's lock, nor while the storage
-    makes its events durable. Nobody waits longer for another thread than for the storage itself. Balances are those
-    of the whole log up to the event they are handed out with: docs/proofs/accounting.md, theorems 5 and 8.
+    makes its events durable. No wait for another thread is longer than one for the storage itself. The returned
+    balances are those of the whole log up to the returned event: docs/proofs/accounting.md, theorems 5 and 8.
 
     `snapshot_every` is the number of new events after which a snapshot is stored. `witness` knows the last durable
     event from earlier processes, and records each new one. If `is_trusted`, it does so only after `check_witness`.
@@ -53,6 +53,7 @@ class Journal:
         self._folding = threading.RLock()  # whoever has it looks at the fold, or continues it
         self._written: list[tuple[Record, Event]] = []  # by the writer who has its lock
         self._snapshot_id = 0
+        self._own_id = 0  # of the last event that this process made durable
         self._drop_fold()
 
     def make_deadline(self) -> Deadline:
@@ -73,7 +74,7 @@ class Journal:
     def begin_write(self) -> Iterator[tuple[Transaction, Balances]]:
         """Open one serialised transaction with the balances before it.
 
-        It is durable when the block ends, undone if the block raises.
+        The transaction is durable when the block ends, and undone if the block raises.
 
         Raise `LedgerUnavailable`, also if it is unknown whether the transaction became durable. The caller then must
         not rely on it; the next read of the log shows whether it is there.
@@ -86,7 +87,9 @@ class Journal:
                 if self._witness is not None and not self._trust:
                     self._check_mark(transaction, self._witness.read())
                 yield transaction, balances
-            if self._witness is not None and self._written and not self._trust:  # only here is it durable
+            if self._written:  # only here is it durable
+                self._own_id = self._written[-1][0].id
+            if self._witness is not None and self._written and not self._trust:
                 newest, _ = self._written[-1]
                 self._held = Mark(newest.id, newest.hash)
                 self._advance_witness(self._held)
@@ -103,6 +106,20 @@ class Journal:
             yield transaction, self._fold_committed_events(transaction)
 
     @contextmanager
+    def hold_known_balances(self) -> Iterator[Balances]:
+        """Hold the balances up to the last event that this process has written, or up to a later event.
+
+        Nothing is read, unless a reader kept this process's own events out of the fold. Events of other processes may
+        be missing, so that these balances are for information alone. Raise `LedgerUnavailable` if the storage fails.
+        """
+        with self._report_faults(), self.make_deadline().hold_lock(self._folding):
+            if self._last_id >= self._own_id:
+                yield self._balances
+                return
+            with self.begin_read() as (_, balances):
+                yield balances
+
+    @contextmanager
     def begin_log_read(self) -> Iterator[Transaction]:
         """Open a read-only view of all committed events at one moment, without balances.
 
@@ -114,7 +131,7 @@ class Journal:
     def check_witness(self, *, is_accepted: bool) -> None:
         """Compare the ledger with its witness before any other use, and update the witness.
 
-        If `is_accepted`, the witness takes the ledger's last event, whatever it knew before. Raise `LedgerBehind`,
+        If `is_accepted`, store the ledger's last event in the witness without comparing. Raise `LedgerBehind`,
         `LedgerUnavailable`, OSError.
         """
         if self._witness is None:
@@ -130,7 +147,10 @@ class Journal:
             self._advance_witness(newest)
 
     def append_event(self, transaction: Transaction, event: Event) -> Record:
-        """Append after everything seen by this transaction. The fold follows once the transaction is durable."""
+        """Append an event after everything that this transaction has seen.
+
+        The fold follows once the transaction is durable.
+        """
         domains: dict[Domain, str] = {}
         if isinstance(event, Reserved):
             domains = transaction.store_domains(values for _, values in event.charge.cells.columns)
@@ -141,13 +161,13 @@ class Journal:
         return record
 
     def read_events(self) -> list[tuple[Record, Event]]:
-        """Return the whole log, its chain checked."""
+        """Return the whole log, and check its chain."""
         return self.read_events_after(0, GENESIS)
 
     def read_events_after(self, number: int, event_hash: str) -> list[tuple[Record, Event]]:
-        """Return the log after event `number` of that hash, its chain checked; 0 and `GENESIS` for all of it.
+        """Return the events after the one with this number and hash, and check their chain.
 
-        Raise `LedgerUnavailable` if that event is no longer there.
+        With 0 and `GENESIS`, return the whole log. Raise `LedgerUnavailable` if that event is no longer there.
         """
         with self.begin_log_read() as transaction:
             records = transaction.read_records_after(number, event_hash)
@@ -262,7 +282,7 @@ def open_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def read_all_events(transaction: Transaction) -> list[tuple[Record, Event]]:
-    """Return the whole log, its chain checked."""
+    """Return the whole log, and check its chain."""
     records = transaction.read_records_after(0, GENESIS)
     check_chain(records, last_id=0, last_hash=GENESIS)
     return list(zip(records, parse_events(transaction, records), strict=True))

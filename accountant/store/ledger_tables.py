@@ -1,4 +1,7 @@
-"""The ledger's tables in SQLAlchemy's terms. The migrations make them. Some are declared in modules of their own."""
+"""The ledger's tables in SQLAlchemy's terms. The migrations make them. Some are declared in modules of their own.
+
+The statements that every question executes are built here once. Building one takes as long as executing it.
+"""
 
 import sqlalchemy as sa
 
@@ -65,3 +68,30 @@ SNAPSHOTS = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 WRITER = sa.Table("writer", METADATA, sa.Column("id", sa.Integer, primary_key=True))
+
+APPEND_EVENT = EVENTS.insert()
+ADD_ANSWER = ANSWERS.insert()
+ADD_PATHS = PATHS.insert()
+FIND_EVENTS = sa.select(EVENTS).where(EVENTS.c.reservation == sa.bindparam("by_reservation")).order_by(EVENTS.c.id)
+"""The events about `by_reservation`, in order."""
+FIND_FIRST_ANSWER = (
+    sa.select(ANSWERS.c.reservation, ANSWERS.c.answer)
+    .where(ANSWERS.c.fingerprint == sa.bindparam("question"), ANSWERS.c.version == sa.bindparam("of_version"))
+    .order_by(ANSWERS.c.event)
+    .limit(1)
+)
+"""The first answer to `question` on the data version `of_version`."""
+FIND_PAID_ANSWER = FIND_FIRST_ANSWER.where(ANSWERS.c.reservation == sa.bindparam("paid_by"))
+"""The same, if the reservation `paid_by` stored it."""
+FIND_PATH = (
+    sa.select(PATHS.c.body, EVENTS.c.payload)
+    .join(EVENTS, EVENTS.c.id == PATHS.c.event)
+    .where(
+        PATHS.c.reservation == sa.bindparam("by_reservation"),
+        PATHS.c.identity == sa.bindparam("path"),
+        PATHS.c.version == sa.bindparam("of_version"),
+    )
+)
+"""The state of a noise path that `by_reservation` stored, with the payload of its commit."""
+FIND_DOMAINS = sa.select(DOMAINS.c.digest).where(DOMAINS.c.digest.in_(sa.bindparam("digests", expanding=True)))
+"""Those of `digests` whose key values are stored."""

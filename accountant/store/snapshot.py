@@ -13,6 +13,7 @@ import numpy as np
 
 from accountant.balances.account import Account
 from accountant.balances.cell_sums import CellAxis, CellSums
+from accountant.balances.curve_sums import NOTHING, CurveSums
 from accountant.balances.fold import Balances
 from accountant.balances.monitor_balances import MonitorAccount, MonitorRuns, OpenWindow
 from accountant.balances.noise_paths import NoisePaths, PathHead, Refund
@@ -25,7 +26,7 @@ from accountant.monitor_model import MonitorState, WindowAxis
 from accountant.unit_balance import UnitLoss
 
 # one more whenever what is written changes: older ones are not read, the log is folded instead
-SNAPSHOT_FORMAT = 7
+SNAPSHOT_FORMAT = 9
 
 Json = dict[str, Any]
 
@@ -77,6 +78,11 @@ def is_older(content: bytes) -> bool:
         return False
 
 
+def _choose_number_type(classes: int) -> str:
+    """Return the smallest type for the number of one of so many classes."""
+    return next(one for one in ("<u1", "<u2", "<u4") if classes <= 1 << 8 * np.dtype(one).itemsize)
+
+
 class _SnapshotWriter:
     """Writer of a snapshot's parts. It collects key values (each tuple once) and arrays beside the JSON document."""
 
@@ -96,6 +102,16 @@ class _SnapshotWriter:
                 ]
                 for table, partitions in account.tables.items()
             ],
+            "curves": [
+                [
+                    table,
+                    [
+                        [[[label.column, label.unit, label.version] for label in partition], *self.write_curves(sums)]
+                        for partition, sums in partitions.items()
+                    ],
+                ]
+                for table, partitions in account.curves.items()
+            ],
             "unit_nano": account.unit_loss.pure_nano,
             "unit_in_curve_nano": account.unit_loss.in_curve_nano,
             "unit_curve": list(account.unit_loss.curve),
@@ -105,6 +121,12 @@ class _SnapshotWriter:
     def write_sums(self, sums: CellSums) -> tuple[list[str], int]:
         axes = [self.add_domain(values) for values in sums.axes]
         return axes, self.add_blob(np.ascontiguousarray(sums.array, dtype="<i8").tobytes())
+
+    def write_curves(self, sums: CurveSums) -> tuple[list[str], int, int]:
+        axes = [self.add_domain(values) for values in sums.numbers.axes]
+        numbers = np.ascontiguousarray(sums.numbers.array, dtype=_choose_number_type(len(sums.rows)))
+        rows = self.add_blob(np.ascontiguousarray(sums.rows, dtype="<i8").tobytes())
+        return axes, self.add_blob(numbers.tobytes()), rows
 
     def write_reservation(self, reservation: Reservation) -> list[Any]:
         return [reservation.id, reservation.reserved_at.isoformat(), self.write_charge(reservation.charge)]
@@ -198,11 +220,20 @@ class _SnapshotReader:
                 tuple(CellAxis(*label) for label in partition): self.read_sums(axes, blob)
                 for partition, axes, blob in partitions
             }
+        for table, partitions in document["curves"]:
+            account.curves[table] = {
+                tuple(CellAxis(*label) for label in partition): self.read_curves(axes, blob, rows)
+                for partition, axes, blob, rows in partitions
+            }
         return account
 
-    def read_sums(self, axes: list[str], blob: int) -> CellSums:
+    def read_curves(self, axes: list[str], blob: int, rows_blob: int) -> CurveSums:
+        rows: NanoArray = np.frombuffer(self.blobs[rows_blob], dtype="<i8").astype(np.int64).reshape(-1, len(NOTHING))
+        return CurveSums.from_classes(self.read_sums(axes, blob, dtype=_choose_number_type(len(rows))), rows)
+
+    def read_sums(self, axes: list[str], blob: int, *, dtype: str = "<i8") -> CellSums:
         values = [self.domains[axis] for axis in axes]
-        array: NanoArray = np.frombuffer(self.blobs[blob], dtype="<i8").astype(np.int64)
+        array: NanoArray = np.frombuffer(self.blobs[blob], dtype=dtype).astype(np.int64)
         sums = CellSums(dimensions=len(axes))
         if prod(map(len, values)) != array.size:
             raise LedgerUnavailable("a snapshot's sums do not match their keys")

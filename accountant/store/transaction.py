@@ -30,6 +30,7 @@ READ_NAMES = 500
 _LOSSES = sa.case(
     (ledger_tables.EVENTS.c.id == sa.bindparam("known"), sa.null()), else_=ledger_tables.EVENTS.c.spent_keys
 )
+_EVENT_COLUMNS = tuple(column.name for column in ledger_tables.EVENTS.columns)
 # built once: every transaction reads it
 _EVENTS_FROM = (
     sa.select(
@@ -57,9 +58,9 @@ class Snapshot:
 class Transaction:
     """The operations inside one transaction.
 
-    `newest` is the id and hash of the last event it has read or written. `attempts` are the idempotent requests,
-    `relations` the source's names of tables, `waiting` the questions that wait for the owner, and `monitors` the
-    states, alerts and leases of monitors.
+    `newest` is the id and hash of the last event that it has read or written. `attempts` are the idempotent requests,
+    `relations` the source's names of tables, `waiting` the questions that wait for the owner's approval, and `monitors`
+    the states, alerts and leases of monitors.
     """
 
     def __init__(self, connection: sa.Connection, cache: DomainCache) -> None:
@@ -72,7 +73,7 @@ class Transaction:
         self._cache = cache
 
     def read_records_after(self, number: int, event_hash: str) -> list[Record]:
-        """Return the events after event `number` of that hash, in order; 0 and `GENESIS` for all of them.
+        """Return the events after the one with this number and hash, in order. With 0 and `GENESIS`, return all events.
 
         Raise `LedgerUnavailable` if that event is no longer there.
         """
@@ -99,16 +100,14 @@ class Transaction:
 
     def append_record(self, record: Record) -> None:
         """Append an event."""
-        self._connection.execute(ledger_tables.EVENTS.insert(), _make_row(record))
+        self._connection.execute(ledger_tables.APPEND_EVENT, _make_row(record))
         self.newest = (record.id, record.hash)
 
     def store_domains(self, domains: Iterable[Domain]) -> dict[Domain, str]:
         """Store the key values that are not stored yet. Return the digest of each."""
         digests = {values: self._cache.digest(values) for values in domains}
         missing = set(digests.values()).difference(
-            self._connection.scalars(
-                sa.select(ledger_tables.DOMAINS.c.digest).where(ledger_tables.DOMAINS.c.digest.in_(digests.values()))
-            )
+            self._connection.scalars(ledger_tables.FIND_DOMAINS, {"digests": list(digests.values())})
         )
         if missing:
             rows = {
@@ -140,7 +139,7 @@ class Transaction:
     def add_answer(self, *, reservation: str, event: int, charge: Charge, answer: bytes) -> None:
         """Store a released answer with the number of its commit event and the charged question."""
         self._connection.execute(
-            ledger_tables.ANSWERS.insert(),
+            ledger_tables.ADD_ANSWER,
             {
                 "reservation": reservation,
                 "event": event,
@@ -158,33 +157,26 @@ class Transaction:
 
         It is the answer of `reservation` if given, else the first one to the question on that data version.
         """
-        chosen = (
-            sa.select(ledger_tables.ANSWERS.c.reservation, ledger_tables.ANSWERS.c.answer)
-            .where(ledger_tables.ANSWERS.c.fingerprint == fingerprint, ledger_tables.ANSWERS.c.version == version)
-            .order_by(ledger_tables.ANSWERS.c.event)
-            .limit(1)
-        )
-        if reservation is not None:
-            chosen = chosen.where(ledger_tables.ANSWERS.c.reservation == reservation)
-        return self._add_events(chosen)
+        given = {"question": fingerprint, "of_version": version}
+        if reservation is None:
+            return self._add_events(ledger_tables.FIND_FIRST_ANSWER, given)
+        return self._add_events(ledger_tables.FIND_PAID_ANSWER, {**given, "paid_by": reservation})
 
     def read_answer(self, reservation: str) -> tuple[bytes, list[Record]] | None:
         """Return the answer that a reservation stored, with that reservation's events, in order."""
         chosen = sa.select(ledger_tables.ANSWERS.c.reservation, ledger_tables.ANSWERS.c.answer).where(
             ledger_tables.ANSWERS.c.reservation == reservation
         )
-        return self._add_events(chosen)
+        return self._add_events(chosen, {})
 
-    def _add_events(self, chosen: sa.Select[tuple[str, bytes]]) -> tuple[bytes, list[Record]] | None:
-        row = self._connection.execute(chosen).one_or_none()
+    def _add_events(
+        self, chosen: sa.Select[tuple[str, bytes]], given: Mapping[str, str]
+    ) -> tuple[bytes, list[Record]] | None:
+        row = self._connection.execute(chosen, given).one_or_none()
         if row is None:
             return None
-        events = (
-            sa.select(ledger_tables.EVENTS)
-            .where(ledger_tables.EVENTS.c.reservation == row.reservation)
-            .order_by(ledger_tables.EVENTS.c.id)
-        )
-        return row.answer, [Record(*event) for event in self._connection.execute(events)]
+        events = self._connection.execute(ledger_tables.FIND_EVENTS, {"by_reservation": row.reservation})
+        return row.answer, [Record(*event) for event in events]
 
     def list_reservations(self, *, analyst: str | None, before: int | None, limit: int | None) -> list[str]:
         """Return reservations, newest first: of one analyst, before an event, and at most `limit`, if given."""
@@ -300,7 +292,7 @@ class Transaction:
     def store_noise_paths(
         self, *, reservation: str, event: int, table: str, version: str, bodies: Mapping[str, bytes]
     ) -> None:
-        """Store noise paths, by identity, with the number of their commit event."""
+        """Store noise paths, by identity, with the number of the event that committed them."""
         rows = [
             {
                 "reservation": reservation,
@@ -313,21 +305,14 @@ class Transaction:
             for identity, body in bodies.items()
         ]
         if rows:
-            self._connection.execute(ledger_tables.PATHS.insert(), rows)
+            self._connection.execute(ledger_tables.ADD_PATHS, rows)
 
     def read_path_bodies(self, states: Iterable[PathState]) -> dict[PathState, bytes]:
         """Return the stored values of paths in these states, each checked against its event."""
         found = {}
         for state in states:
-            row = self._connection.execute(
-                sa.select(ledger_tables.PATHS.c.body, ledger_tables.EVENTS.c.payload)
-                .join(ledger_tables.EVENTS, ledger_tables.EVENTS.c.id == ledger_tables.PATHS.c.event)
-                .where(
-                    ledger_tables.PATHS.c.reservation == state.reservation,
-                    ledger_tables.PATHS.c.identity == state.identity,
-                    ledger_tables.PATHS.c.version == state.version,
-                )
-            ).one_or_none()
+            given = {"by_reservation": state.reservation, "path": state.identity, "of_version": state.version}
+            row = self._connection.execute(ledger_tables.FIND_PATH, given).one_or_none()
             if row is not None:
                 if json.loads(row.payload)["paths"].get(state.identity) != digest(row.body):
                     raise report_changed_path()
@@ -421,4 +406,4 @@ def _filter_reservations(*, analyst: str | None, before: int | None) -> Iterator
 
 
 def _make_row(record: Record) -> Mapping[str, Any]:
-    return {column.name: getattr(record, column.name) for column in ledger_tables.EVENTS.columns}
+    return {name: getattr(record, name) for name in _EVENT_COLUMNS}

@@ -5,7 +5,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from accountant.charges import Amounts, Charge, PathContinuation, Spent
-from mechanisms.threshold.renyi import ORDERS
+from accountant.look_losses import LossAfterLooks
+from mechanisms.threshold.renyi import ORDERS, Curve
 from tests.accountant.model_ledger import ModelLedger
 
 
@@ -29,7 +30,10 @@ def losses(data: st.DataObject, charge: Charge, most: int) -> Spent:
 
 def a_loss(data: st.DataObject, charge: Charge) -> Spent:
     """A loss that the charge, as it was reserved, covers."""
-    if charge.renyi is not None:
+    is_by_looks = bool(charge.looks)
+    if is_by_looks and data.draw(st.booleans()):
+        return looks_that_ran(data, charge)
+    if charge.is_by_curve:
         return Spent.from_uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
     spent = losses(data, charge, charge.epsilon_nano)
     if charge.path_continuation is None:
@@ -58,9 +62,41 @@ def following(data: st.DataObject, model: ModelLedger, asked: Charge, identities
     return replace(asked, path_continuation=PathContinuation(tuple(states), shared_loss=shared, public_loss=known))
 
 
-def with_curve(data: st.DataObject, asked: Charge) -> Charge:
-    """The question with a unit in three keys and a curve by which it may be charged: cheap, or as dear as a sum."""
-    unit_epsilon_nano = 3 * asked.epsilon_nano
+def with_curve(data: st.DataObject, asked: Charge, *, for_units: bool, for_cells: bool) -> Charge:
+    """The question with a unit in three keys, and curves by which unit and cell may be charged: cheap, or as dear as a
+    sum."""
+    if for_units:
+        unit_epsilon_nano = 3 * asked.epsilon_nano
+        asked = replace(asked, unit_epsilon_nano=unit_epsilon_nano, renyi=a_curve(data, unit_epsilon_nano))
+    asked = replace(asked, cell_renyi=a_curve(data, asked.epsilon_nano)) if for_cells else asked
+    return with_looks(data, asked) if for_units or for_cells else asked
+
+
+def with_looks(data: st.DataObject, asked: Charge) -> Charge:
+    """The question by one look, or by up to three, each at a share of its loss."""
+    most = asked.epsilon_nano
+    early = data.draw(st.sets(st.integers(1, most - 1), max_size=2)) if most > 1 else set()
+    looks = tuple(
+        LossAfterLooks(
+            end, None if asked.cell_renyi is None else tuple(nano * end // most for nano in asked.cell_renyi)
+        )
+        for end in (*sorted(early), most)
+    )
+    return replace(asked, looks=looks) if early else asked
+
+
+def looks_that_ran(data: st.DataObject, charge: Charge) -> Spent:
+    """Some looks of each key, and of a unit as many as of the key with most of them."""
+    ends = st.sampled_from([look.epsilon_nano for look in charge.looks])
+    ran = data.draw(st.lists(ends, min_size=charge.cells.key_count, max_size=charge.cells.key_count))
+    most, reserved = max(ran), charge.epsilon_nano
+    unit = charge.unit_epsilon_nano * most // reserved
+    curve = None if charge.renyi is None else tuple(nano * most // reserved for nano in charge.renyi)
+    if len(set(ran)) == 1:
+        return Spent(most, unit, None, renyi=curve)
+    return replace(Spent.from_keys(ran, unit_epsilon_nano=unit), renyi=curve)
+
+
+def a_curve(data: st.DataObject, pure_nano: int) -> Curve:
     share = data.draw(st.sampled_from([0, 1, 4, 10]))
-    curve = tuple(unit_epsilon_nano * min(10, share + order) // 10 for order in range(len(ORDERS)))
-    return replace(asked, unit_epsilon_nano=unit_epsilon_nano, renyi=curve)
+    return tuple(pure_nano * min(10, share + order) // 10 for order in range(len(ORDERS)))

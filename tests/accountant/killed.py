@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,11 +28,14 @@ from accountant.ledger import Ledger
 from accountant.limits import Headroom
 from accountant.monitor_model import MonitorRun
 from accountant.reports.balance_report import FamilyBalance
+from mechanisms.threshold.renyi import bound_curve
 from tests.accountant.conftest import now
-from tests.accountant.examples import cells, charge, continuing, limits, per_key
+from tests.accountant.examples import all_of, cells, charge, continuing, limits, per_key
 from tests.accountant.watching import look, look_at, moment, start
 
-CAPS = limits(100 * NANO)
+CAPS = replace(limits(100 * NANO), cell_delta=1e-9)
+# what many more fit of by curve
+BY_CURVE = replace(charge(NANO // 25), cell_renyi=bound_curve(NANO // 25, groups=1))
 PATHS = {"f": b"values", "g": b"other values"}
 
 ALL_KEYS = cells(country=("AT", "DE", "FR", "UK"))
@@ -42,6 +45,7 @@ SCENES = {
     "reserve": "nothing",
     "reserve to continue": "a path",
     "commit": "a reservation",
+    "commit by curve": "a reservation by curve",
     "commit what continued": "a continued path",
     "release": "a continued path",
     "settle": "a continued path",
@@ -68,8 +72,8 @@ def set_up(ledger: Ledger, scene: str) -> None:
         if scene == "a begun window":
             look_at(ledger, run, 0, 1, number=1, keys=(2,))
         return
-    first = ledger.reserve(charge(2 * NANO), CAPS)
-    if scene == "a reservation":
+    first = ledger.reserve(BY_CURVE if scene == "a reservation by curve" else charge(2 * NANO), CAPS)
+    if scene in ("a reservation", "a reservation by curve"):
         return
     ledger.commit(first, per_key([NANO, 0, 1]), b"FR", paths=PATHS)
     if scene == "a continued path":
@@ -87,8 +91,9 @@ def prepared(ledger: Ledger, verb: str) -> Callable[[], object]:
         case "reserve to continue":
             news = continuing(*states, shared=2 * NANO, known=2 * NANO)
             return partial(ledger.reserve, charge(2 * NANO, analyst="bob", question="q2", continuing=news), CAPS)
-        case "commit":
-            return partial(ledger.commit, opened[0], per_key([NANO, 0, 1]), b"FR", paths=PATHS)
+        case "commit" | "commit by curve":
+            spent = per_key([NANO, 0, 1]) if verb == "commit" else all_of(BY_CURVE)
+            return partial(ledger.commit, opened[0], spent, b"FR", paths=PATHS)
         case "commit what continued":
             spent = per_key([NANO] * 3, fresh=[NANO, 0, 1])
             return partial(ledger.commit, opened[0], spent, b"FR", paths={"f": b"finer"})

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from accountant.charges import MOST_NANO_PER_CHARGE, Amounts, Charge, PathState, Reservation, Spent, is_lasting
 from accountant.errors import BalanceScope
 from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
@@ -91,12 +93,15 @@ class ModelLedger:
             ]
         rooms = {BalanceScope.ANALYST_PER_UNIT: UnitRoom(loss_of_unit(own), 400, self.caps.delta)}
         left = {
-            BalanceScope.ANALYST_PER_PREDICATE: (own_cap_nano - int(exact_loss(asked, own).max()), own_cap_nano),
+            BalanceScope.ANALYST_PER_PREDICATE: (
+                own_cap_nano - int(self.balances_of_cells(asked, own).max()),
+                own_cap_nano,
+            ),
             BalanceScope.ANALYST_PER_UNIT: (400 - self.balance(own), 400),
         }
         if asked.shared:
             cap = 200 + sum(self.grants.values())
-            left[BalanceScope.PER_PREDICATE] = (cap - int(exact_loss(asked, shared).max()), cap)
+            left[BalanceScope.PER_PREDICATE] = (cap - int(self.balances_of_cells(asked, shared).max()), cap)
             left[BalanceScope.PER_UNIT] = (500 - self.balance(shared), 500)
             rooms[BalanceScope.PER_UNIT] = UnitRoom(loss_of_unit(shared), 500, self.caps.delta)
             left[BalanceScope.PER_TABLE] = (700 - sum(spent.largest_losses.table_nano for _, spent in shared), 700)
@@ -107,16 +112,49 @@ class ModelLedger:
     def balance(self, paid: list[tuple[Charge, Spent]]) -> int:
         """A unit's balance: all in pure terms, or the curves at the best order and the rest in pure terms."""
         pure = sum(spent.unit_epsilon_nano for _, spent in paid)
-        curves = [item.renyi for item, _ in paid if item.renyi is not None]
+        curves = [curve for item, spent in paid if (curve := curve_of_unit(item, spent)) is not None]
         if self.caps.delta is None or not curves:
             return pure
         rest = sum(spent.unit_epsilon_nano for item, spent in paid if item.renyi is None)
         sums = [sum(at) for at in zip(*curves, strict=True)]
         return min(pure, rest + min(int(known + added) for known, added in zip(sums, SMALL, strict=True)))
 
-    def check_within_caps(self, analyst: str) -> None:
-        """No unit has lost more than its caps, whatever was refunded."""
+    def balances_of_cells(self, asked: Charge, paid: list[tuple[Charge, Spent]]) -> np.ndarray:
+        """Every key's balance: all in pure terms, or at the best order of the key, each at its worst record."""
+        pure = exact_loss(asked, paid)
+        if self.caps.cell_delta is None:
+            return pure
+        forms = [pure, *(at + added for at, added in zip(by_order(asked, paid), SMALL, strict=True))]
+        return np.asarray(np.min(forms, axis=0))
+
+    def further(self, asked: Charge, own_cap_nano: int, *, uses_curve: bool) -> dict[BalanceScope, int]:
+        """How many more questions like this fit into the balances of cells, with each key at its own best order."""
         paid = self.in_window()
+        own = [(item.charge, item.own) for item in paid if item.charge.analyst == asked.analyst]
+        shared = [(item.charge, item.shared) for item in paid if item.charge.shared]
+        found = {BalanceScope.ANALYST_PER_PREDICATE: self._fits(asked, own, own_cap_nano, uses_curve)}
+        if asked.shared and not self.caps.separates_analysts:
+            cap = 200 + sum(self.grants.values())
+            found[BalanceScope.PER_PREDICATE] = self._fits(asked, shared, cap, uses_curve)
+        return found
+
+    def _fits(self, asked: Charge, paid: list[tuple[Charge, Spent]], cap_nano: int, uses_curve: bool) -> int:
+        curve = asked.cell_renyi if uses_curve else None
+        each = (asked.epsilon_nano,) * len(SMALL) if curve is None else curve
+        forms = [(exact_loss(asked, paid), 0, asked.epsilon_nano)]
+        forms += zip(by_order(asked, paid), SMALL, each, strict=True)
+        many = 10**6  # more than anything that costs a nano
+        counts = [
+            np.where(left < 0, 0, many if more == 0 else np.maximum(left, 0) // max(more, 1))
+            for left, more in ((cap_nano - known - added, more) for known, added, more in forms)
+        ]
+        return int(np.max(counts, 0).min())
+
+    def check_within_caps(self, analyst: str, asked: Charge) -> None:
+        """No unit has lost more than its caps, whatever was refunded, nor any record in these keys."""
+        paid = self.in_window()
+        shared = [(item.charge, item.shared) for item in paid if item.charge.shared]
+        assert self.balances_of_cells(asked, shared).max() <= 200 + sum(self.grants.values())
         own = [(item.charge, item.own) for item in paid if item.charge.analyst == analyst]
         assert self.balance([(item.charge, item.shared) for item in paid if item.charge.shared]) <= 500
         assert self.balance(own) <= 400
@@ -161,8 +199,8 @@ class ModelLedger:
         self._leave(charge)
         for name in () if identity in self.ended else names:
             self._forget(name, version)
-            origin = identity if charge.path_continuation is None and charge.renyi is None else None
-            taken = None if charge.renyi is None else identity
+            origin = identity if charge.path_continuation is None and not charge.is_by_curve else None
+            taken = identity if charge.is_by_curve else None
             self.heads[name, version] = Head(PathState(name, version, identity), origin, taken)
         if answer is not None:
             self._store(identity, answer)
@@ -245,8 +283,31 @@ class ModelLedger:
             self.withdrawn.add(head.origin)
 
 
+def by_order(asked: Charge, paid: list[tuple[Charge, Spent]]) -> list[np.ndarray]:
+    """At each order, what every key of `asked` has lost at most, questions by curve at their divergence."""
+    return [
+        exact_loss(
+            asked,
+            [(one, spent if one.cell_renyi is None else at_order(one, spent, order)) for one, spent in paid],
+        )
+        for order in range(len(SMALL))
+    ]
+
+
+def at_order(charge: Charge, spent: Spent, order: int) -> Spent:
+    """The loss with every key at its divergence: of all looks, or of those that ran."""
+    assert charge.cell_renyi is not None
+    curves = {look.epsilon_nano: look.cell_renyi for look in charge.looks} | {charge.epsilon_nano: charge.cell_renyi}
+    losses = np.broadcast_to(spent.read_amounts(charge.cells), charge.cells.shape_by_column)
+    return Spent.from_keys([(curves[int(one)] or ())[order] for one in losses.reshape(-1)], unit_epsilon_nano=0)
+
+
+def curve_of_unit(charge: Charge, spent: Spent) -> Curve | None:
+    return charge.renyi if spent.renyi is None else spent.renyi
+
+
 def loss_of_unit(paid: list[tuple[Charge, Spent]]) -> UnitLoss:
-    curves = [item.renyi for item, _ in paid if item.renyi is not None]
+    curves = [curve for item, spent in paid if (curve := curve_of_unit(item, spent)) is not None]
     return UnitLoss(
         sum(spent.unit_epsilon_nano for _, spent in paid),
         sum(spent.unit_epsilon_nano for item, spent in paid if item.renyi is not None),
@@ -271,5 +332,6 @@ def _headroom(
             min((one for one in units if one is not None), default=None),
         ),
         separates_analysts=apart,
+        query_room_nano=90,
         balances=tuple(BalanceLeft(scope, *left[scope], rooms.get(scope)) for scope in BalanceScope if scope in left),
     )

@@ -15,6 +15,7 @@ from accountant.errors import BalanceScope, LedgerMisuse, LedgerUnavailable, Ove
 from accountant.events.events import GENESIS
 from accountant.ledger import Ledger
 from accountant.limits import BalanceRoom
+from accountant.verbs.in_flight import Repeated
 from tests.accountant.conftest import now
 from tests.accountant.examples import COUNTRIES, MONTHS, all_of, cells, charge, limits
 
@@ -470,3 +471,51 @@ def test_long_lists_of_key_values_are_distinct_each_time_they_are_looked_at() ->
         assert Cells((("country", values),)).key_count == 20_000
         with pytest.raises(LedgerMisuse, match="distinct"):
             Cells((("country", (*values, "7")),))
+
+
+def test_what_remains_is_known_without_reading_up_to_the_own_last_event(ledger_url: str) -> None:
+    """The ledger is asked by two. Each knows its own charges at once, and another's as soon as it has read them."""
+    with Ledger.open(ledger_url, clock=now) as one, Ledger.open(ledger_url, clock=now) as other:
+
+        def know(ledger: Ledger) -> int:
+            return ledger.find_known_headroom(charge(), limits()).epsilon_nano
+
+        reservation = one.reserve(charge(2 * NANO), limits())
+        assert know(one) == 2 * NANO
+        assert know(other) == 4 * NANO
+        other.reserve(charge(NANO), limits())
+        assert know(other) == NANO
+        one.commit(reservation, Spent.from_uniform(NANO, unit_epsilon_nano=0), None)
+        assert know(one) == 2 * NANO
+        assert know(other) == NANO
+        for ledger in (one, other):
+            assert ledger.find_headroom(charge(), limits()).epsilon_nano == know(ledger) == 2 * NANO
+
+
+def test_what_remains_is_read_where_the_fold_lacks_an_own_event(ledger: Ledger) -> None:
+    ledger.reserve(charge(3 * NANO), limits())
+    ledger._journal._drop_fold()  # as after a fault, or where a reader held the fold for too long
+    assert ledger.find_known_headroom(charge(), limits()).epsilon_nano == NANO
+
+
+def test_an_answer_or_the_paths_are_found_at_one_moment(ledger: Ledger) -> None:
+    listed: list[str] = []
+
+    def find(question: str) -> object:
+        def list_identities() -> list[str]:
+            listed.append(question)
+            return ["sum", "count"]
+
+        return ledger.find_answer_or_paths(
+            question, "v1", analyst="ann", once_within=timedelta(hours=1), list_identities=list_identities
+        )
+
+    assert find("q1") == {}
+    reservation = ledger.reserve(charge(), limits())
+    with ledger.hold_in_flight(reservation), pytest.raises(Repeated):
+        find("q1")
+    ledger.commit(reservation, Spent.from_uniform(NANO, unit_epsilon_nano=0), b"FR", paths={"sum": b"values"})
+    assert find("q1") == ledger.find_answer("q1", "v1", analyst="ann")
+    assert listed == ["q1"]
+    assert find("another") == ledger.find_paths(["sum", "count"], "v1") != {}
+    assert listed == ["q1", "another"]

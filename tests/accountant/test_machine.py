@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from accountant import unit_balance
+from accountant import cell_balance, unit_balance
 from accountant.charges import Amounts, Charge, PathContinuation, PathState, Reservation
 from accountant.errors import BalanceScope, LedgerMisuse, OverBudget, PathTaken
 from accountant.events.owner_events import Grant
@@ -53,10 +53,13 @@ class LedgerMachine(RuleBasedStateMachine):
         self.steps = 0
 
     @initialize(
-        unit=st.sampled_from(["row", "customer_id"]), apart=st.booleans(), delta=st.sampled_from([None, DELTA, DELTA])
+        unit=st.sampled_from(["row", "customer_id"]),
+        apart=st.booleans(),
+        delta=st.sampled_from([None, DELTA, DELTA]),
+        cell_delta=st.sampled_from([None, DELTA, DELTA]),
     )
-    def start(self, unit: str, apart: bool, delta: float | None) -> None:
-        self.model = ModelLedger(unit, replace(CAPS, separates_analysts=apart, delta=delta))
+    def start(self, unit: str, apart: bool, delta: float | None, cell_delta: float | None) -> None:
+        self.model = ModelLedger(unit, replace(CAPS, separates_analysts=apart, delta=delta, cell_delta=cell_delta))
 
     @property
     def ledgers(self) -> list[Ledger]:
@@ -68,8 +71,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def try_to_reserve(self, data: st.DataObject, asked: Charge, which: int) -> Reservation | None:
         states = [] if asked.path_continuation is None else list(asked.path_continuation.paths)
-        if self.model.caps.delta is not None and self.model.unit != "row" and not states:
-            asked = with_curve(data, asked)
+        for_units = self.model.caps.delta is not None and self.model.unit != "row" and not states
+        for_cells = self.model.caps.cell_delta is not None and not states
+        asked = with_curve(data, asked, for_units=for_units, for_cells=for_cells)
         left = self.ledgers[1 - which].find_headroom(asked, self.model.caps)
         self.check_left(asked, left)
         taken = self.model.is_taken(states)
@@ -85,9 +89,9 @@ class LedgerMachine(RuleBasedStateMachine):
         assert not taken
         assert left.admits_charge(asked)
         charged = reservation.charge
-        assert charged == (asked if left.uses_curve else replace(asked, renyi=None))
+        assert charged == (asked if left.uses_curve else asked.without_curves())
         self.model.reserve(reservation)
-        self.model.check_within_caps(asked.analyst)
+        self.model.check_within_caps(asked.analyst, asked)
         return reservation
 
     def check_left(self, asked: Charge, left: Headroom) -> None:
@@ -102,6 +106,14 @@ class LedgerMachine(RuleBasedStateMachine):
             assert all(one.left_nano <= there.left_nano for one, there in told)
             left = replace(left, balances=exact.balances)
         assert replace(left, uses_curve=False) == exact
+        for uses_curve in (True, False) if self.model.caps.cell_delta is not None else ():
+            further = self.model.further(asked, OWN_CAP, uses_curve=uses_curve)
+            for one in left.balances:
+                if one.scope in further:
+                    assert one.cell_room is not None
+                    curve = asked.cell_renyi if uses_curve else None
+                    count = one.cell_room.count_further_questions(asked.epsilon_nano, curve)
+                    assert min(count, 10**6) == further[one.scope]
 
     def do_commit(self, data: st.DataObject, reservation: Reservation, which: int, names: frozenset[str]) -> None:
         spent = a_loss(data, reservation.charge)
@@ -251,7 +263,8 @@ class LedgerMachine(RuleBasedStateMachine):
         if stored is None or expected is None:
             return
         original = self.model.paid[expected]
-        asked = replace(original.charge, analyst=analyst, shared=False, path_continuation=None, renyi=None)
+        unmoved = original.charge.without_curves()
+        asked = replace(unmoved, analyst=analyst, shared=False, path_continuation=None)
         assert (stored.answer, stored.make_reading_charge(analyst)) == (self.model.answers[expected], asked)
         assert stored.is_held == ((analyst, version) in self.model.held)
         caps = replace(self.model.caps, analyst_per_predicate_nano=own_cap)
@@ -352,6 +365,7 @@ def test_any_interleaving(
     backend: str, histories: int, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unit_balance, "convert_to_epsilon", small_conversion)
+    monkeypatch.setattr(cell_balance, "convert_to_epsilon", small_conversion)
     names = iter(range(10**6))
 
     def new_file() -> str:

@@ -1,6 +1,7 @@
 """The filter of a unit's balance against every strategy of an adversary in a small world."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -9,31 +10,40 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant import unit_balance
-from accountant.unit_balance import UnitLoss, UnitRoom, leaves_more_room
+from accountant.balances.filter import find_headroom
+from accountant.balances.fold import Balances
+from accountant.charges import MOST_CAP_NANO
+from accountant.unit_balance import UnitLoss, UnitRoom
 from mechanisms.threshold.renyi import NO_CURVE, ORDERS, Curve, bound_curve, convert_to_epsilon
-from tests.accountant.examples import charge
+from tests.accountant.examples import charge, limits
 
 NANO = 10**9
 DELTA = 0.05
 CURVES = st.lists(st.integers(1, 50), min_size=len(ORDERS), max_size=len(ORDERS)).map(tuple)
 
 
-def most_excess(kinds: tuple[tuple[int, Curve | None], ...], *, cap: float, steps: int) -> float:
+Kinds = tuple[tuple[int, Curve | None], ...]
+
+
+def list_admitted(kinds: Kinds, asked: tuple[int, ...], *, cap: float) -> tuple[int, ...]:
+    """The kinds of which a unit's balance admits one more after so many of each."""
+    loss = UnitLoss(0)
+    for kind, count in zip(kinds, asked, strict=True):
+        for _ in range(count):
+            loss = loss.add_question(*kind)
+    here = UnitRoom(loss, round(cap * NANO), DELTA)
+    return tuple(place for place, kind in enumerate(kinds) if here.compute_needed_amount(*kind) <= here.left_nano)
+
+
+def most_excess(
+    kinds: Kinds, *, cap: float, steps: int, list_kinds: Callable[..., tuple[int, ...]] = list_admitted
+) -> float:
     """The largest excess of P(E) over exp(cap) P'(E), whatever is chosen in turn among randomised responses of these
     pure losses, each charged by that or by its curve, as long as the filter admits it."""
 
     @cache
-    def room(asked: tuple[int, ...]) -> UnitRoom:
-        loss = UnitLoss(0)
-        for kind, count in zip(kinds, asked, strict=True):
-            for _ in range(count):
-                loss = loss.add_question(*kind)
-        return UnitRoom(loss, round(cap * NANO), DELTA)
-
-    @cache
     def admitted(asked: tuple[int, ...]) -> tuple[int, ...]:
-        here = room(asked)
-        return tuple(place for place, kind in enumerate(kinds) if here.compute_needed_amount(*kind) <= here.left_nano)
+        return list_kinds(kinds, asked, cap=cap)
 
     @cache
     def most(asked: tuple[int, ...], lost: int) -> float:
@@ -60,6 +70,46 @@ def test_a_filter_without_what_delta_adds_is_found_out(monkeypatch: pytest.Monke
     """The check above can fail."""
     monkeypatch.setattr(unit_balance, "convert_to_epsilon", lambda delta: NO_CURVE)
     assert most_excess(KINDS, cap=4.0, steps=46) > DELTA
+
+
+FIRST, SECOND = SOME // 2, 3 * SOME
+
+
+def most_excess_by_looks(*, cap: float, gives_back_all: bool, questions: int) -> float:
+    """The same for questions of two looks, of which the second runs if the first came out low. Both are reserved. What
+    is given back is the second look if it did not run, or always."""
+    first, second = ((nano, bound_curve(nano, groups=1)) for nano in (FIRST, SECOND))
+
+    @cache
+    def is_admitted(firsts: int, seconds: int) -> bool:
+        loss = UnitLoss(0)
+        for kind, times in ((first, firsts), (second, seconds)):
+            for _ in range(times):
+                loss = loss.add_question(*kind)
+        both = tuple(map(sum, zip(first[1], second[1], strict=True)))
+        room = UnitRoom(loss, round(cap * NANO), DELTA)
+        return room.compute_needed_amount(FIRST + SECOND, both) <= room.left_nano
+
+    @cache
+    def most(firsts: int, seconds: int, lost: int) -> float:
+        best = max(0.0, 1.0 - math.exp(cap - lost / NANO))
+        if firsts == questions or not is_admitted(firsts, seconds):
+            return best
+        ran = seconds + (0 if gives_back_all else 1)
+        for sign in (1, -1):  # what the low outcome of the first look tells
+            of_low = 1 / (1 + math.exp(-sign * FIRST / NANO))
+            chance = 1 / (1 + math.exp(-SECOND / NANO))
+            more = lost + sign * FIRST
+            low = chance * most(firsts + 1, ran, more + SECOND) + (1 - chance) * most(firsts + 1, ran, more - SECOND)
+            best = max(best, of_low * low + (1 - of_low) * most(firsts + 1, seconds, lost - sign * FIRST))
+        return best
+
+    return most(0, 0, 0)
+
+
+def test_looks_that_did_not_run_may_be_given_back_and_no_others() -> None:
+    assert 0 < most_excess_by_looks(cap=4.0, gives_back_all=False, questions=20) <= DELTA
+    assert most_excess_by_looks(cap=4.0, gives_back_all=True, questions=20) > DELTA
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.none() | CURVES), max_size=6), st.none() | CURVES, st.integers(1, 50))
@@ -105,10 +155,10 @@ def test_odds_that_may_move_either_way_fail_with_half_of_delta_in_each() -> None
 
 def test_a_curve_is_charged_only_where_it_leaves_more() -> None:
     """Where another balance ends after one question, both fit as often, and noise that can be refined is kept."""
-    room = UnitRoom(UnitLoss(0), 400 * SOME, 1e-9)
     asked = replace(charge(SOME, unit="patient"), renyi=bound_curve(SOME, groups=1))
-    for at_most, more in ((None, True), (1, False), (0, False)):
-        assert leaves_more_room([(room, SOME)], asked, at_most=at_most) is more
+    for per_predicate, more in ((MOST_CAP_NANO, True), (SOME, False), (SOME // 2, False)):
+        caps = replace(limits(per_predicate, per_unit=400 * SOME), delta=1e-9)
+        assert find_headroom(Balances(), asked, caps).uses_curve is more
 
 
 def test_a_smaller_delta_leaves_less_and_none_least() -> None:

@@ -58,7 +58,7 @@ def test_what_a_monitor_cannot_be_charged_is_refused(ledger: Ledger) -> None:
     ):
         with pytest.raises(LedgerMisuse):
             start(ledger, charged, windows=windows)
-    for overlap, first in ((0, 0), (1, -1)):
+    for overlap, first in ((0, 0), (1, -1), (2, -2)):
         with pytest.raises(LedgerMisuse):
             WindowAxis("day", overlap, first)
     assert ledger.verify_everything() == 0
@@ -336,6 +336,18 @@ def test_what_windows_that_overlap_did_not_cost_is_kept(ledger: Ledger) -> None:
     assert ledger.report_balances(CAPS).families[0].spent_nano == (NANO,) * 12
     ledger.monitors.end_run(run, **BY)
     assert ledger.report_balances(CAPS).families[0].spent_nano == (NANO,) * 6 + (0,) * 6
+    assert ledger.verify_everything() > 0
+
+
+def test_windows_that_are_read_before_the_horizon_are_charged_and_never_begin(ledger: Ledger) -> None:
+    """The first of four days is read by the second alone. What no begun window read is given back at the end."""
+    run = start(ledger, windows=WindowAxis("day", 2, first=-1)).run
+    for window in (-1, 3):
+        with pytest.raises(LedgerMisuse):
+            ledger.monitors.begin_window(run, window, b"drawn")
+    look_at(ledger, run, 0, number=1)
+    ledger.monitors.end_run(run, **BY)
+    assert ledger.report_balances(CAPS).families[0].spent_nano == (NANO,) * 9 + (0,) * 3
     assert ledger.verify_everything() > 0
 
 
