@@ -53,9 +53,12 @@ def _describe_bands(bands: Bands) -> str:
 def describe_budget(catalog: Catalog) -> tuple[str, ...]:
     """Return sentences about the policy's caps and its threshold for approval."""
     budget = catalog.budget
-    unit = "" if budget.per_unit is None else f", a unit over everything {budget.per_unit:g}"
+    of_unit = "" if budget.delta is None else f" (with delta {budget.delta:g})"
+    unit = "" if budget.per_unit is None else f", a unit over everything {budget.per_unit:g}{of_unit}"
     table = "" if budget.per_table is None else f", all questions on one table {budget.per_table:g}"
-    caps = f"budget: a group may lose {budget.per_predicate:g} epsilon, one question {budget.per_query:g}{unit}{table}"
+    but = "" if budget.delta_per_cell is None else f" (with delta {budget.delta_per_cell:g})"
+    group = f"a group may lose {budget.per_predicate:g} epsilon{but}"
+    caps = f"budget: {group}, one question {budget.per_query:g}{unit}{table}"
     above = budget.approval_above
     return (
         caps,

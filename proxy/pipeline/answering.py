@@ -200,6 +200,7 @@ class StatementAnswerer:
                 analyst=self._service.find_analyst(request.analyst),
                 today=datetime.now(UTC).date(),
                 is_utc=request.is_utc,
+                skipped_midnights=request.skipped_midnights,
                 casts={} if stored else request.casts,
             )
 
@@ -330,7 +331,7 @@ def make_statement_part(text: str, offset: int, statement: Statement | UnboundKe
         prepared_name=statement.name if isinstance(statement, PrepareStatement) else None,
         execute_statement=statement if isinstance(statement, ExecuteStatement) else None,
         statements_before=statement.first_statements if isinstance(statement, Asking) else (),
-        copied_query=statement.copied if isinstance(statement, CopyStatement) else None,
+        copied_query=statement.copied_query if isinstance(statement, CopyStatement) else None,
         listened_channel=read_channel(text) if statement == PassThrough("listen") else None,
         rewritten_text=statement.shadow_text if isinstance(statement, Asking | ExplainStatement) else "",
     )

@@ -8,6 +8,7 @@ one cell can change other groups than their own (`find_cell_reach`), all cells a
 keys. Then too, only columns with one value per unit separate cells.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -17,18 +18,19 @@ import numpy as np
 from accountant.charges import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent
 from accountant.events.packed_losses import find_levels
 from accountant.limits import Limits
+from accountant.look_losses import LossAfterLooks
 from mechanisms.formula import Booleans
 from mechanisms.keyhole.key_parts import cut_keys_into_parts
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
-from mechanisms.protocol import Epsilons, Outcome
+from mechanisms.protocol import Calibration, Epsilons, Outcome
 from mechanisms.ranking.calibration import count_charged_groups
 from mechanisms.ranking.run import Ranking
 from mechanisms.side_by_side import count_threads, run_in_order
-from mechanisms.threshold.renyi import Curve, compute_curve
+from mechanisms.threshold.renyi import Curve, bound_curve, compute_curve
 from planner.catalog.catalog import Catalog, Column, Lookup, Table, Value
 from planner.catalog.key_space import format_value
 from planner.catalog.listed_values import format_values
-from planner.functionals.cells import find_cell_reach
+from planner.functionals.cells import OWN_GROUP, find_cell_reach
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
 from planner.question.condition_text import write_canonical
 from planner.question.plan import Plan
@@ -78,7 +80,10 @@ def make_claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> C
         unit_epsilon_nano=worst.unit_epsilon_nano,
         shared=True,
         renyi=None if allowed.delta is None else find_worst_curve(plan),
+        cell_renyi=None if allowed.cell_delta is None else find_worst_cell_curve(plan),
     )
+    if charge.is_by_curve and charge.epsilon_nano:
+        charge = replace(charge, looks=tuple(_list_losses_after_looks(plan, charge)))
     limits = _apply_own_cap(allowed, read_max_epsilon(asked.settings))
     return Claim(
         asked=asked,
@@ -147,7 +152,7 @@ def count_groups_of_unit(plan: Plan) -> int:
     if ranked is not None and plan.ranking is not None:
         if plan.question.functionals or plan.ranking.looks:
             return groups
-        return count_charged_groups(plan.ranking.task, groups=groups, signed=ranked.signed)
+        return count_charged_groups(plan.ranking.task, groups=groups, signed=ranked.has_both_signs)
     return 1 if plan.calibration.whole_question else groups
 
 
@@ -157,7 +162,7 @@ def count_losses_in_cell(plan: Plan) -> int:
 
 
 def find_worst_amounts(plan: Plan) -> Amounts:
-    """Return the worst-case loss of a plan to one cell and to one unit, with new noise or on earlier noise."""
+    """Return the worst-case loss of a plan for one cell and for one unit, on new or on stored noise."""
     of_key = convert_to_nano(plan.worst_case_epsilon)
     return Amounts(
         count_losses_in_cell(plan) * of_key, count_groups_of_unit(plan) * of_key if plan.question.table.unit else 0
@@ -168,14 +173,57 @@ def find_worst_curve(plan: Plan) -> Curve | None:
     """Return one unit's loss as a curve of Rényi divergences, if all noise is drawn at the finest rates at once.
 
     Return None if that is not known: for rows, rankings, and mechanisms that read other noise than one path per
-    functional and group. These are charged by their pure loss alone.
+    functional and group and bring no divergences. These are charged by their pure loss alone.
     """
-    if not plan.question.table.unit or plan.calibration.mechanism not in CONTINUABLE or plan.calibration.whole_question:
-        return None
-    if plan.ranking is not None:
+    calibration = plan.calibration
+    if not plan.question.table.unit or not _has_known_curve(plan):
         return None
     most = find_worst_amounts(plan).unit_epsilon_nano
-    return tuple(min(nano, most) for nano in compute_curve(plan.calibration, groups=count_groups_of_unit(plan)))
+    return tuple(min(nano, most) for nano in compute_curve(calibration, groups=count_groups_of_unit(plan)))
+
+
+def find_worst_cell_curve(plan: Plan) -> Curve | None:
+    """Return one cell's loss as a curve of Rényi divergences, if all noise is drawn at the finest rates at once.
+
+    Return None if that is not known, as `find_worst_curve` does. A cell that may move a group in both directions loses
+    at most what randomised response of twice the group's loss does.
+
+    Proof: docs/proofs/cells.md.
+    """
+    if not _has_known_curve(plan):
+        return None
+    reach, most = find_cell_reach(plan.question), find_worst_amounts(plan).epsilon_nano
+    groups = count_groups_of_unit(plan) if reach.changes_all_groups else 1
+    if reach.is_doubled:
+        curve = bound_curve(2 * convert_to_nano(plan.worst_case_epsilon), groups=groups)
+    else:
+        curve = compute_curve(plan.calibration, groups=groups)
+    return tuple(min(nano, most) for nano in curve)
+
+
+def _has_known_curve(plan: Plan) -> bool:
+    """Return True if a plan reads one noise path per functional and group and no other noise, or brings divergences."""
+    calibration = plan.calibration
+    is_known = calibration.mechanism in CONTINUABLE or bool(calibration.divergences)
+    # looks are charged to cells by what ran in their own group
+    is_read = not calibration.after_looks or find_cell_reach(plan.question) == OWN_GROUP
+    return is_known and is_read and not calibration.whole_question and plan.ranking is None
+
+
+def _list_losses_after_looks(plan: Plan, charge: Charge) -> Iterator[LossAfterLooks]:
+    """Yield the loss of one cell after each look of a question whose looks draw their own noise."""
+    for one in _list_calibrations_after_looks(plan):
+        nano = convert_to_nano(one.worst_case_epsilon)
+        curve = tuple(min(nano, order) for order in compute_curve(one, groups=1))
+        yield LossAfterLooks(nano, None if charge.cell_renyi is None else curve)
+
+
+def _list_calibrations_after_looks(plan: Plan) -> list[Calibration]:
+    """Return what a question would be calibrated to if its looks ended after the first, the second, and so on."""
+    return [
+        replace(plan.calibration, worst_case_epsilon=loss.epsilon, divergences=loss.divergences)
+        for loss in plan.calibration.after_looks
+    ]
 
 
 def find_largest_amounts(plan: Plan, losses: Epsilons) -> Amounts:
@@ -188,11 +236,30 @@ def find_largest_amounts(plan: Plan, losses: Epsilons) -> Amounts:
 
 
 def find_run_loss(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> Spent:
-    """Return the loss that a run really had, including the part that it newly revealed of earlier noise."""
+    """Return the loss that a run really had, including the part that it newly revealed of earlier noise.
+
+    The charge of `claim` is the reserved one.
+    """
     all_of_it = _spend(claim, outcome.epsilon if ranking is None else _add_ranking(claim, outcome.epsilon, ranking))
+    if claim.charge.looks and claim.charge.renyi is not None:
+        return replace(all_of_it, renyi=_sum_curves_that_ran(claim, outcome, all_of_it, claim.charge.renyi))
     if claim.charge.path_continuation is None or outcome.fresh is None:
         return all_of_it
     return replace(all_of_it, fresh=_spend(claim, outcome.fresh))
+
+
+def _sum_curves_that_ran(claim: Claim, outcome: Outcome, spent: Spent, reserved: Curve) -> Curve:
+    """Return one unit's curve of the looks that ran: those of the keys with the most looks, in as many as it can be."""
+    plan = claim.plan
+    losses = np.array([loss.epsilon for loss in plan.calibration.after_looks])
+    ran = np.searchsorted(losses, np.sort(outcome.epsilon)[-count_groups_of_unit(plan) :])
+    numbers = np.bincount(ran, minlength=losses.size).tolist()
+    curves = [
+        compute_curve(one, groups=number)
+        for one, number in zip(_list_calibrations_after_looks(plan), numbers, strict=True)
+    ]
+    sums = (sum(orders) for orders in zip(*curves, strict=True))
+    return tuple(min(nano, most, spent.unit_epsilon_nano) for nano, most in zip(sums, reserved, strict=True))
 
 
 def _add_ranking(claim: Claim, decided: Epsilons, ranking: Ranking) -> Epsilons:
@@ -259,7 +326,7 @@ def _find_cells(question: Question) -> tuple[Cells, Condition]:
     }
     remaining: list[Condition] = []
     for conjunct in question.where.list_conjuncts():
-        narrowed = _narrow_key(question.table, conjunct)
+        narrowed = _find_restricted_key(question.table, conjunct)
         if narrowed is None or narrowed[0] in columns:
             remaining.append(conjunct)
         else:
@@ -275,7 +342,10 @@ def _list_charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str,
 
 
 def is_class_key(column: Column) -> bool:
-    """Return True if a key groups values of another key into classes. The values of that other key are charged."""
+    """Return True if a key groups values of another key into classes.
+
+    The ledger then charges the values of that other key.
+    """
     return isinstance(column.derivation, Lookup) and column.derivation.has_classes
 
 
@@ -292,7 +362,7 @@ def list_charged_values(column: Column, values: tuple[Value, ...]) -> tuple[tupl
     return tuple(places.items())
 
 
-def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
+def _find_restricted_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
     """Return the key that a condition restricts, and the values that it allows. Return None if it restricts no key."""
     match conjunct:
         case Compare(column=name, operator="=", value=value):

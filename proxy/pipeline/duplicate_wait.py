@@ -15,18 +15,18 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import ledger_verbs
 from proxy.pipeline.claim import Claim, make_current_claim
 from proxy.pipeline.messages import Answer, Asked
+from proxy.pipeline.noise_reuse import StoredNoise
 from proxy.pipeline.question_refusals import refuse_duplicate
 
+AnswerFromData = Callable[[Service, Claim, StoredNoise, "WaitPolicy"], Answer]
 _LEAST_S, _MOST_S = 0.005, 0.25  # a question takes some 20 ms, a slow one four looks a second at the ledger
 _PART = 4  # a look after every quarter of the time waited so far
 
 
-def answer_after_duplicates(
-    service: Service, plan: Plan, asked: Asked, answer_from_data: Callable[[Service, Claim, "WaitPolicy"], Answer]
-) -> Answer:
-    """Return the constant or the stored answer, if there is one. Otherwise call `answer_from_data`.
+def answer_after_duplicates(service: Service, plan: Plan, asked: Asked, answer_from_data: AnswerFromData) -> Answer:
+    """Return the constant or stored answer, if there is one. Otherwise call `answer_from_data`.
 
-    If the same analyst's equal question is being answered, wait for its answer. If the data version changes meanwhile,
+    If an equal question of the same analyst is in flight, wait for its answer. If the data version changes meanwhile,
     the question counts as a different one.
     """
     claim = make_current_claim(service, plan, asked)
@@ -35,12 +35,13 @@ def answer_after_duplicates(
     patience = WaitPolicy(asked, timeout_ms=service.catalog.statement_timeout_ms)
     while True:
         with patience.wait_for_duplicate():
-            if stored := ledger_verbs.find_stored_answer(service, claim):
+            stored = ledger_verbs.find_answer_or_noise(service, claim)
+            if isinstance(stored, Answer):
                 return stored
             if patience.waited and claim.version != service.find_version(plan.question.table):
                 claim = make_current_claim(service, plan, asked)
                 continue
-            return answer_from_data(service, claim, patience)
+            return answer_from_data(service, claim, stored, patience)
 
 
 class WaitPolicy:

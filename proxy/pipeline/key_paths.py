@@ -20,7 +20,7 @@ from mechanisms.protocol import Levels, NoisePath
 from planner.catalog.key_space import KeySpace
 from planner.catalog.listed_values import format_values
 from planner.functionals.per_key_offsets import spread_offsets
-from planner.plan.question_identity import list_noisy_parts
+from planner.plan.question_identity import list_noisy_parts, takes_off_numbers
 from planner.question.question import Question
 
 PATH_FORMAT = 1  # of a path's bytes in the ledger; paths of another are not used
@@ -39,7 +39,7 @@ class KeyPath:
     """One functional's noise path over a grid of keys. `axes` has each key column's identity, with its values as text.
 
     `path.values` has shape (rates, keys), with keys in row-major order of the axes. `reserved` and `revealed` count
-    levels per key, as `path.reached` does: revealed <= reached <= reserved.
+    levels per key, as `path.reached` does. For each key, revealed <= reached <= reserved.
     """
 
     axes: Axes
@@ -108,8 +108,8 @@ class KeyPath:
     ) -> "KeyPath":
         """Return the whole path after a question continued it at some keys, up to the rate `top` at most.
 
-        `path` is the question's own path after its run. `here` are the indices of its keys. `is_all_revealed` means
-        that its mechanism reveals everything up to `top`.
+        `path` is the question's own path after its run. `here` are the indices of its keys on the whole path.
+        `is_all_revealed` means that its mechanism reveals everything up to `top`.
         """
         known = len(self.path.rates)
         assert path.rates[:known] == self.path.rates, "rates are added above the path"
@@ -201,7 +201,7 @@ def _find_places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Inte
 
 def _shift_path(path: NoisePath, question: Question, functional: int, *, adds_back: bool) -> NoisePath:
     """Return the path minus the functional's offsets, or plus them if `adds_back`. Unrevealed values stay zero."""
-    taken = list_noisy_parts(question)[functional].offsets
+    taken = list_noisy_parts(question)[functional].offsets if takes_off_numbers(question) else None
     if taken is None:
         return path
     steps = spread_offsets(question, taken)

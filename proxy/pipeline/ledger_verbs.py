@@ -26,7 +26,7 @@ from proxy.pipeline.advice.other_groups import name_short_groups
 from proxy.pipeline.claim import Claim, count_losses_in_cell, find_run_loss, find_worst_amounts
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.pipeline.noise_reuse import QuestionOnPaths, StoredNoise, decide_from_known_values
-from proxy.pipeline.payments import make_last_payment
+from proxy.pipeline.payments import make_payment_after_answer
 from proxy.pipeline.question_refusals import (
     refuse_over_budget,
     refuse_unapproved,
@@ -73,19 +73,34 @@ def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> Key
     return refuse_unapproved(waiting)
 
 
-def find_stored_answer(service: Service, claim: Claim) -> Answer | None:
+def find_answer_or_noise(service: Service, claim: Claim) -> Answer | StoredNoise:
     """Return the stored answer to the same question on the same data version, and charge the analyst for reading it.
 
-    Return None if there is no stored answer. An analyst who has paid for the answer reads it again at no cost. Another
-    analyst's own balances are charged the loss of its release. Otherwise a cap per analyst would not bound what that
-    analyst learns. Raise KH306, KH502, and KH307 if the mechanism had stopped without an answer. Raise `Repeated` if
-    the analyst's same question is being answered.
+    If there is no stored answer, return the stored noise for the question's functionals. An analyst who has paid for
+    the answer reads it again at no cost. Another analyst's own balances are charged the loss of its release. If it were
+    free, a cap per analyst would not bound what that analyst learns. Raise KH306, KH502, and KH307 if the mechanism had
+    stopped without an answer. Raise `Repeated` if the analyst's same question is being answered.
     """
     name, longest = claim.asked.analyst.name, _find_longest_flight(service)
+    names: tuple[str | None, ...] = ()
+
+    def list_identities() -> list[str]:
+        nonlocal names
+        names = reuse.name_paths(service, claim)
+        return [identity for identity in names if identity is not None]
+
     with _refuse_ledger_errors(service, claim):
-        stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name, once_within=longest)
-        reading = None if stored is None or stored.is_held else stored.make_reading_charge(name)
-        if stored is not None and reading is not None:
+        stored = service.ledger.find_answer_or_paths(
+            claim.charge.question,
+            claim.version,
+            analyst=name,
+            once_within=longest,
+            list_identities=list_identities,
+        )
+        if not isinstance(stored, StoredAnswer):
+            return reuse.unpack_noise(names, stored)
+        reading = None if stored.is_held else stored.make_reading_charge(name)
+        if reading is not None:
             service.ledger.charge_reader(
                 reading,
                 claim.limits,
@@ -94,9 +109,7 @@ def find_stored_answer(service: Service, claim: Claim) -> Answer | None:
                 once_within=longest,
                 wording=make_wording(service, _set_worst_case(claim.plan, reading), claim.asked),
             )
-    if stored is None:
-        return None
-    payment = None if reading is None else make_last_payment(service, claim, reading)
+    payment = None if reading is None else make_payment_after_answer(service, claim, reading)
     return _make_stored_answer(claim.plan, stored, reused=True, payment=payment)
 
 
@@ -132,7 +145,7 @@ def _rename_columns(released: KeySet | Denial, plan: Plan) -> KeySet | Denial:
 
 
 def answer_from_noise(service: Service, on_paths: QuestionOnPaths | None) -> Answer | None:
-    """Answer from stored noisy values, if all needed values are publicly known. Charge the analyst's own balances.
+    """Answer from stored noisy values, if it is public that all needed values exist. Charge the analyst's own balances.
 
     No data is read. Return None if some values may be missing, or if the balances do not cover the reading. Raise
     KH502, and `Repeated`.
@@ -171,7 +184,7 @@ def _charge_reading(service: Service, on_paths: QuestionOnPaths, outcome: Outcom
         reused=False,
         noise=noise,
         stored=reservation.id,
-        payment=make_last_payment(service, claim, claim.charge),
+        payment=make_payment_after_answer(service, claim, claim.charge),
     )
 
 
@@ -215,11 +228,11 @@ class PaidQuestion:
 
     @property
     def is_drawn_at_once(self) -> bool:
-        """Return True if a unit is charged by the question's Rényi curve.
+        """Return True if the question is charged by its Rényi curves.
 
         Then all noise is drawn and revealed at once.
         """
-        return self.reservation.charge.renyi is not None
+        return self.reservation.charge.is_by_curve
 
     @property
     def charged_plan(self) -> Plan:
@@ -228,14 +241,13 @@ class PaidQuestion:
 
 
 def reserve(service: Service, claim: Claim, on_paths: QuestionOnPaths | None) -> PaidQuestion:
-    """Reserve the worst-case loss durably in the ledger. Data may be read only after this.
+    """Reserve the worst-case loss durably in the ledger. Data may be read only after the reservation.
 
-    Raise KH301, KH302, KH305, KH306, KH308, KH309, KH318 and KH502. Raise `Repeated` if the analyst's same question is
-    being answered, so that it is paid once.
-
-    A question that continues noise paths is refused if the balances do not cover it. New noise is not tried then, since
-    the cost of continuing follows from revealed values. New noise is tried if another question took a path first, or if
-    analysts have caps, as only public amounts count then.
+    Raise KH301, KH302, KH305, KH306, KH308, KH309, KH318 and KH502. Raise `Repeated` if the same question of the
+    analyst is being answered, so that it is charged once. A question that continues noise paths is refused if the
+    balances do not cover it. New noise is not tried then, since the cost of continuing follows from revealed values.
+    New noise is tried if another question took a path first, or if analysts have caps, as only public amounts count
+    then.
     """
     paid = _reserve(service, claim, on_paths)
     charge = paid.claim.charge
@@ -305,7 +317,7 @@ class RunResult:
             released=Denial()
             if outcome.denied
             else KeySet.from_passed(plan, outcome.passed, outcome.predicates, ranking, unknown=outcome.unknown),
-            spent=charging.find_run_loss(paid.claim, outcome, ranking),
+            spent=charging.find_run_loss(replace(paid.claim, charge=paid.reservation.charge), outcome, ranking),
             paths=reuse.list_paths_to_store(
                 plan, paid.on_paths, outcome, memory, is_drawn_at_once=paid.is_drawn_at_once
             ),
@@ -313,7 +325,7 @@ class RunResult:
 
 
 def commit(service: Service, reservation: Reservation, result: RunResult) -> None:
-    """Commit the run's actual loss instead of the reserved worst case. Store the answer and noise paths.
+    """Commit the run's actual loss instead of the reserved worst case. Store the answer and the noise paths.
 
     All of this is one transaction. If the ledger fails, raise KH502. The answer is then withheld, and the reservation
     stays spent.
@@ -359,7 +371,7 @@ def make_new_answer(service: Service, paid: PaidQuestion, result: RunResult) -> 
         reused=False,
         noise=paid.noise_notice,
         stored=paid.reservation.id,
-        payment=make_last_payment(service, claim, claim.charge),
+        payment=make_payment_after_answer(service, claim, claim.charge),
     )
 
 

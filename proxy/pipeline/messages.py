@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from operator import itemgetter
 from threading import Event
 from typing import Any
@@ -34,17 +35,20 @@ from planner.values.constant import ParameterCast, ParameterValue
 from proxy.concurrency.cancellation import make_cancellation_error
 from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
 from proxy.pipeline.question_refusals import (
+    refuse_conditions_around,
     refuse_outer_query,
     refuse_ranking_places,
     refuse_statement_count,
     refuse_stored_question,
 )
 from proxy.pipeline.ranking import rank_without_data
+from proxy.pipeline.text_cache import SHORT_CHARACTERS, ObjectCache
 
 KEY_SET_FORMAT = 2  # of an answer's bytes in the ledger; 1, with a list for each key, is read as well
 PACKED_FORMAT = 3  # of the bytes of very many keys
 _TRUTHS = ("false", "true", None)  # as PostgreSQL prints them in full; the last is NULL
 _WORD = re.compile(r"[A-Za-z]+")
+_bound_questions: ObjectCache[Question] = ObjectCache(128)  # as many as plans, which begin with the same questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,10 @@ class Asked:
     """A question as an analyst asked it, with everything that affects its answer.
 
     `settings` are the `keyhole.*` settings in force. `casts` are the values of casts of `parameters`. `today` is the
-    day for current_date, and `is_utc` is True if the session's TimeZone is UTC. `attempt` identifies a retried HTTP
-    request: the question can spend only while this attempt holds the request. `withdrawn` is set once nobody waits for
-    the answer. `order` is the order of the answer's keys, if no shadow sorts them.
+    day for current_date, and `is_utc` is True if the session's TimeZone is UTC. Its clocks jump over midnight on
+    `skipped_midnights`. `attempt` identifies a retried HTTP request: the question can spend only while this attempt
+    holds the request. `withdrawn` is set once nobody waits for the answer. `order` is the order of the answer's keys,
+    if no shadow sorts them.
     """
 
     question: EmbeddedQuestion
@@ -63,6 +68,7 @@ class Asked:
     analyst: Analyst
     today: date
     is_utc: bool = False
+    skipped_midnights: tuple[date, ...] = ()
     casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
     attempt: Attempt | None = None
     withdrawn: Event | None = None
@@ -73,16 +79,26 @@ class Asked:
         return settings.read_accuracy(self.settings, catalog.defaults)
 
     def read_question(self, catalog: Catalog, accuracy: Accuracy) -> Question:
-        """Bind the question to a catalog at the given accuracy, and return it. Raise KH1xx to KH4xx."""
-        return bind_question(
+        """Bind the question to a catalog at the given accuracy, and return it. Raise KH1xx to KH4xx.
+
+        A statement that is asked again has the same `EmbeddedQuestion`, and is not bound again.
+        """
+        bind = partial(
+            bind_question,
             self.question,
             catalog,
             accuracy=accuracy,
             parameters=self.parameters,
             today=self.today,
             is_utc=self.is_utc,
+            skipped_midnights=self.skipped_midnights,
             casts=self.casts,
         )
+        if len(self.question.text) > SHORT_CHARACTERS:
+            return bind()
+        zone = (self.is_utc, self.skipped_midnights)
+        given = repr((accuracy, self.parameters, self.today, zone, self.casts))  # 1, 1.0 and true are not equal
+        return _bound_questions.find_or_make(self.question, catalog, given, bind)
 
     def check_not_withdrawn(self) -> None:
         """Raise KH409 if nobody waits for the answer any more."""
@@ -123,6 +139,8 @@ def read_ordered_question(
                     raise refuse_ranking_places()
                 if order is not None:
                     return question.shift_by(offset=offset), order
+                if (refused := refuse_conditions_around(question, text)) is not None:
+                    raise refused
         raise refuse_outer_query(text, catalog)
     except KeyholeError as error:
         is_written = text != statements[0].text  # positions are those of another text
@@ -193,7 +211,7 @@ class KeySet:
 
     @property
     def arrays(self) -> tuple[tuple[str | None, ...], ...]:
-        """The rows by column, one tuple for each column, as the shadow receives them."""
+        """The rows by column, one tuple for each column, in the form in which the shadow receives them."""
         if isinstance(self.keys, KeyRows):
             return self.keys.arrays
         return tuple(tuple(map(itemgetter(place), self.keys)) for place in range(len(self.columns)))
@@ -230,7 +248,7 @@ def _number_truths(plan: Plan, number: int, truth: Booleans, null: Booleans) -> 
     """
     space, question = plan.question.keys, plan.question
     if question.null_predicates and question.null_predicates[number]:
-        return np.full(truth.size, 2, dtype=np.int64)
+        return np.where(truth, 1, 2).astype(np.int64)
     found = np.where(null, 2, truth).astype(np.int64).reshape(space.shape)
     for known, said in ((question.publicly_false_keys, 0), (question.publicly_null_keys, 2)):
         for key, places in known[number] if known else ():
@@ -358,7 +376,8 @@ class Request:
     """One statement to plan, with everything in the session that affects its meaning.
 
     `settings` are the `keyhole.*` settings in force. `parameters` are numbered from 1. `is_utc` is True if the
-    session's TimeZone is UTC. `casts` are the values of casts of parameters, as PostgreSQL computed them.
+    session's TimeZone is UTC. Its clocks jump over midnight on `skipped_midnights`.
+    `casts` are the values of casts of parameters, as PostgreSQL computed them.
     """
 
     statement: str
@@ -366,6 +385,7 @@ class Request:
     parameters: Mapping[int, ParameterValue | None]
     analyst: str
     is_utc: bool
+    skipped_midnights: tuple[date, ...] = ()
     casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
 
 

@@ -48,9 +48,9 @@ _MOST_IN_FULL = 2
 class StoredNoise:
     """The stored noise for a question's functionals.
 
-    `names` has the name of each functional's noise path, in order, or None if no other question could use the path.
-    For functionals that are read off several groups these are the paths of their sums. `stored` maps a name to the
-    stored path.
+    `names` has the name of each functional's noise path, in order. A name is None if no other question could use the
+    path. For functionals that are computed from several groups, the paths are those of their sums. `stored` maps a name
+    to the stored path.
     """
 
     names: tuple[str | None, ...]
@@ -66,9 +66,9 @@ class QuestionOnPaths:
 
     `paths` maps a functional to its continued path, and `key_places` to the indices of the question's keys on that
     path. `earlier_questions` counts the questions that drew or read the noise. `are_paths_available` is false while
-    another question continues one of the paths, or if it crashed doing so. `is_revealed` is True if everything that the
-    question could read is already revealed, whatever the data, and does not cost its analyst far more than new noise.
-    `new_noise_cost` is the question's cost with new noise.
+    another question continues one of the paths, or if it crashed while doing so. `is_revealed` is True if all values
+    that the question could read are already revealed, whatever the data, and if they cost its analyst not much more
+    than new noise. `new_noise_cost` is the question's cost with new noise.
     """
 
     claim: Claim
@@ -90,10 +90,10 @@ class QuestionOnPaths:
     def is_continued(self) -> bool:
         """Return True if the question refines the stored noise, and False if it draws new noise.
 
-        The choice follows from questions and reservations, never from revealed values. If new noise were drawn just
-        when the known values leave a question open, the answers of both kinds together would be wrong too often. The
-        public cost to everybody must be less than with new noise. If analysts have caps, the full cost to the analyst
-        must be at most `_MOST_IN_FULL` times that with new noise. It must not exceed the cap on one question.
+        The choice follows from questions and reservations, never from revealed values. If new noise were drawn only
+        when the known values leave a question open, the error rates would not hold for both kinds of answers together.
+        The public cost to everybody must be less than with new noise. If analysts have caps, the full cost to the
+        analyst must be at most `_MOST_IN_FULL` times that with new noise. It must not exceed the cap on one question.
         """
         charge, limits = self.claim.charge, self.claim.limits
         known, own, new = charge.known_amounts, charge.own_amounts, self.new_noise_cost
@@ -131,25 +131,43 @@ class QuestionOnPaths:
 def find_earlier_noise(service: Service, claim: Claim) -> tuple[StoredNoise, QuestionOnPaths | None]:
     """Return the stored noise for a question's functionals, and the question planned on that noise.
 
-    The second result is None if no noise is usable, or if its analyst wants new noise. Raise KH502.
+    The second result is None if no noise is usable, or if its analyst wants new noise. Raise KH502 if the ledger is
+    not available.
     """
     memory = find_stored_noise(service, claim)
-    return memory, plan_on_stored_noise(claim, memory, is_wanted=settings.allows_reuse(claim.asked.settings))
+    return memory, plan_as_wanted(claim, memory)
+
+
+def plan_as_wanted(claim: Claim, memory: StoredNoise) -> QuestionOnPaths | None:
+    """Return the question planned on stored noise. Return None if none is usable, or its analyst wants new noise."""
+    return plan_on_stored_noise(claim, memory, is_wanted=settings.allows_reuse(claim.asked.settings))
 
 
 def find_stored_noise(service: Service, claim: Claim) -> StoredNoise:
     """Look up the stored noise for a question's functionals on its data version. A ranking has none.
 
-    Raise KH502.
+    Raise KH502 if the ledger is not available.
     """
-    plan, version = claim.plan, claim.version
-    if plan.ranking is not None or plan.calibration.mechanism not in CONTINUABLE or not is_lasting(version):
-        return StoredNoise((None,) * len(list_noisy_parts(plan.question)), {})
-    names = identify_paths(plan.question, digest=service.catalog.digest)
+    names = name_paths(service, claim)
+    if not any(names):
+        return StoredNoise(names, {})
     try:
-        found = service.ledger.find_paths([name for name in names if name is not None], version)
+        found = service.ledger.find_paths([name for name in names if name is not None], claim.version)
     except LedgerError:
         raise report_unavailable_ledger() from None
+    return unpack_noise(names, found)
+
+
+def name_paths(service: Service, claim: Claim) -> tuple[str | None, ...]:
+    """Return the names of the noise paths of a question's functionals. A ranking has none."""
+    plan = claim.plan
+    if plan.ranking is not None or plan.calibration.mechanism not in CONTINUABLE or not is_lasting(claim.version):
+        return (None,) * len(list_noisy_parts(plan.question))
+    return identify_paths(plan.question, digest=service.catalog.digest)
+
+
+def unpack_noise(names: tuple[str | None, ...], found: Mapping[str, StoredPath]) -> StoredNoise:
+    """Return the noise that the ledger has found under these names. Paths in an unknown format are left out."""
     known: dict[str, tuple[StoredPath, KeyPath]] = {}
     for identity, stored in found.items():
         with suppress(UnknownPath):
@@ -194,11 +212,10 @@ def plan_on_stored_noise(claim: Claim, memory: StoredNoise, *, is_wanted: bool) 
         public_loss=find_largest_amounts(on_paths, _find_unreserved_loss(continuation, paths, here)),
     )
     charge = replace(
-        claim.charge,
+        claim.charge.without_curves(),
         epsilon_nano=own.epsilon_nano,
         unit_epsilon_nano=own.unit_epsilon_nano,
         path_continuation=continuing,
-        renyi=None,
     )
     charged = replace(claim, plan=on_paths, charge=charge)
     moderate = _is_own_cost_moderate(charged, claim.charge.own_amounts)
@@ -221,10 +238,10 @@ def _is_own_cost_moderate(claim: Claim, new: Amounts) -> bool:
 
 
 def decide_from_known_values(on_paths: QuestionOnPaths | None, *, noise: Noise) -> Outcome | None:
-    """Decide a question from stored values, if all of them are publicly known to exist. Otherwise return None.
+    """Decide a question from stored values, if it is public that all of them exist. Otherwise return None.
 
-    If some values may be missing, the data is read, even if the stored values would suffice. Otherwise rates,
-    reservations and held paths, which later questions see, would depend on noisy values.
+    If some values may be missing, the data is read, even if the stored values would suffice. Otherwise later questions
+    would see rates, reservations and held paths that depend on noisy values.
     """
     if on_paths is None or not on_paths.is_revealed:
         return None
@@ -234,14 +251,14 @@ def decide_from_known_values(on_paths: QuestionOnPaths | None, *, noise: Noise) 
 def decide_question(
     plan: Plan, on_paths: QuestionOnPaths | None, values: Integers, *, is_drawn_at_once: bool, noise: Noise
 ) -> Outcome:
-    """Decide a reserved question from its true aggregates, on noise paths, or with new noise if `on_paths` is None.
+    """Decide a reserved question from its true aggregates: on noise paths, or with new noise if `on_paths` is None.
 
     `is_drawn_at_once` means that all of its noise is revealed, as a charge by Rényi curve assumes.
     """
     decided = len(plan.question.common or plan.question.functionals)
     values = subtract_offsets(plan.question, values[:decided])
     kept = on_paths is not None or _may_keep_paths(plan)
-    if is_drawn_at_once:
+    if is_drawn_at_once and plan.calibration.mechanism in CONTINUABLE:
         assert on_paths is None, "what is charged in Rényi divergences continues nothing"
         return decide_with_all_revealed(plan.calibration, values, noise=noise, keeps_paths=kept)
     if on_paths is not None:

@@ -30,6 +30,7 @@ def refuse_statement_count() -> KeyholeError:
 
 
 _NAME = r'(?:"([^"]+)"|(\w+))'
+_WRITTEN_AROUND = re.compile(r"\bFROM\s*\(|^\s*WITH\b", re.IGNORECASE)
 _FROM = re.compile(rf"\bFROM\s+(?:{_NAME}\.)?{_NAME}(?![\w.]|\s*[()])", re.IGNORECASE)  # no EXTRACT(MONTH FROM day)
 
 
@@ -52,6 +53,22 @@ def refuse_outer_query(text: str, catalog: Catalog) -> KeyholeError:
         "this is not a question by itself",
         detail="Without the PostgreSQL endpoint only the keys of one question are returned.",
         hint="Write SELECT keys FROM table GROUP BY keys HAVING ..., or use the PostgreSQL endpoint.",
+    )
+
+
+def refuse_conditions_around(question: EmbeddedQuestion, text: str) -> KeyholeError | None:
+    """Return the refusal of conditions on keys that hold around compared groups, for callers without a shadow.
+
+    Return None if the analyst wrote the query around, or there is none.
+    """
+    if question.origin is None or f"({question.text})" not in question.origin.text or _WRITTEN_AROUND.search(text):
+        return None
+    return KeyholeError(
+        "KH106",
+        "conditions on keys do not restrict the groups that this total reads",
+        detail="The total reads more groups than the answer shows, which PostgreSQL leaves out around the question.",
+        hint="Leave the condition out and drop these groups from the answer, at the same price. Or write it into the "
+        "WHERE of the total as well. Or use the PostgreSQL endpoint.",
     )
 
 
@@ -170,7 +187,7 @@ def refuse_joint_cost(
 
 
 def refuse_slow_question(expected: ExpectedTime) -> KeyholeError:
-    """Return the refusal of a question that would reach the timeout and still be charged.
+    """Return the refusal of a question that would run into the timeout and still be charged.
 
     It depends on question, policy and pins alone.
     """
@@ -219,7 +236,7 @@ def refuse_unapproved(waiting: NotApproved) -> KeyholeError:
 
 
 def refuse_duplicate() -> KeyholeError:
-    """Return the refusal of a question that waited too long for the same question of its analyst."""
+    """Return the refusal of a question that waited too long for an equal question of its analyst."""
     return KeyholeError(
         "KH501",
         "the same question, which you asked before, is still being answered",

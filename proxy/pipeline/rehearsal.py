@@ -115,7 +115,7 @@ class Rehearsals:
     """
 
     def __init__(self, service: Service, tables: frozenset[str], *, most_nano: int | None) -> None:
-        """Read the current balances from the ledger. Raise KH502."""
+        """Read the current balances from the ledger. Raise KH502 if the ledger is not available."""
         try:
             self._balances = service.ledger.begin_rehearsal(tables)
         except LedgerError:
@@ -131,7 +131,10 @@ class Rehearsals:
         )
 
     def find_known(self, claim: Claim) -> KnownQuestion:
-        """Look up the stored noise and answer of a question in the ledger. Raise KH502."""
+        """Look up the stored noise and answer of a question in the ledger.
+
+        Raise KH502 if the ledger is not available.
+        """
         memory = reuse.find_stored_noise(self.service, claim)
         name, fingerprint = claim.asked.analyst.name, claim.charge.question
         try:
@@ -141,9 +144,10 @@ class Rehearsals:
         return KnownQuestion(memory, stored)
 
     def rehearse_list(self, questions: Sequence[Question], known: Mapping[int, KnownQuestion | None]) -> RehearsedList:
-        """Quote the questions in their order. One that does not fit is not charged. Raise KH502.
+        """Quote the questions in their order. One that does not fit is not charged.
 
-        `known` maps a question's index to the result of `find_known`. Missing results are looked up.
+        Raise KH502 if the ledger is not available. `known` maps a question's index to the result of `find_known`.
+        Missing results are looked up.
         """
         run = self._begin()
         return RehearsedList(
@@ -151,7 +155,7 @@ class Rehearsals:
         )
 
     def quote_each(self, questions: Iterable[Question]) -> Iterator[Quote]:
-        """Yield the same quotes as `rehearse_list`, one by one. Raise KH502."""
+        """Yield the same quotes as `rehearse_list`, one by one. Raise KH502 if the ledger is not available."""
         run = self._begin()
         for one in questions:
             yield self._ask(run, one, None)
@@ -159,9 +163,10 @@ class Rehearsals:
     def can_answer_all(
         self, questions: Iterable[Question], known: Mapping[int, KnownQuestion | None], *, counting: frozenset[int]
     ) -> bool:
-        """Return True if all questions with an index in `counting` would be answered. Raise KH502.
+        """Return True if all questions with an index in `counting` would be answered.
 
-        Questions are rehearsed as in `rehearse_list`, up to the first of them that would not be answered.
+        Raise KH502 if the ledger is not available. Questions are rehearsed as in `rehearse_list`, up to the first of
+        them that would not be answered.
         """
         run = self._begin()
         return all(
@@ -187,16 +192,16 @@ class Rehearsals:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _LeftPath:
+class _PathBounds:
     """The bounds of a noise path after a rehearsed question.
 
-    In `lowest` each key has reached only the level that every run reaches. In `charged` each key has reached its
+    In `lowest` each key has reached only the level that every run reaches. In `highest` each key has reached its
     reserved level.
     """
 
-    stored: StoredPath
+    stored_path: StoredPath
     lowest: KeyPath
-    charged: KeyPath
+    highest: KeyPath
 
 
 @dataclass(slots=True, eq=False)
@@ -206,21 +211,25 @@ class _Run:
     balances: Rehearsal
     unspent_balances: Rehearsal
     most: Limits
-    paths: dict[tuple[str, str], _LeftPath | None] = field(default_factory=dict)
-    answered: set[tuple[str, str]] = field(default_factory=set)
+    paths: dict[tuple[str, str], _PathBounds | None] = field(default_factory=dict)
+    answered_questions: set[tuple[str, str]] = field(default_factory=set)
     charges: list[tuple[Charge, Limits]] = field(default_factory=list)
 
     def ask(self, claim: Claim, known: KnownQuestion) -> Quote:
         """Rehearse the next question, and return its quote."""
         asked = (claim.charge.question, claim.version)
-        if asked in self.answered:
+        if asked in self.answered_questions:
             return Quote(claim.plan, DecisionBasis.REPEATED)
-        quote = self._ask_stored(claim, known.stored) if known.stored is not None else self._ask(claim, known.memory)
+        quote = (
+            self._quote_stored_answer(claim, known.stored)
+            if known.stored is not None
+            else self._ask(claim, known.memory)
+        )
         if quote.fits and is_lasting(claim.version):
-            self.answered.add(asked)
+            self.answered_questions.add(asked)
         return quote
 
-    def _ask_stored(self, claim: Claim, stored: StoredAnswer) -> Quote:
+    def _quote_stored_answer(self, claim: Claim, stored: StoredAnswer) -> Quote:
         if stored.is_held:
             return Quote(claim.plan, DecisionBasis.STORED)
         charge = stored.make_reading_charge(claim.asked.analyst.name)
@@ -242,8 +251,8 @@ class _Run:
                 return quote
         quote = self._quote(claim, claim.charge, DecisionBasis.ANEW, everybody=claim.charge.own_amounts)
         if quote.fits:
-            in_full = self.balances.choose_form(claim.charge, claim.limits).renyi is not None
-            paths = _leave_paths(claim.plan, None, low, low, is_drawn_at_once=in_full)
+            in_full = self.balances.choose_form(claim.charge, claim.limits).is_by_curve
+            paths = _list_stored_paths(claim.plan, None, low, low, is_drawn_at_once=in_full)
             self._pay(claim.charge, claim.limits, quote, paths=paths, version=claim.version, is_taken=in_full)
         return quote
 
@@ -267,7 +276,7 @@ class _Run:
                 if claim.charge.family.unit == ROW_UNIT and _has_table_cap(claim.limits)
                 else Amounts(fresh.epsilon_nano, most.unit_epsilon_nano)
             )
-            paths = _leave_paths(on_paths.claim.plan, (on_paths, charged), low, high, is_drawn_at_once=False)
+            paths = _list_stored_paths(on_paths.claim.plan, (on_paths, charged), low, high, is_drawn_at_once=False)
             self._pay(charge, claim.limits, quote, fresh=at_most, paths=paths, version=claim.version)
         return quote
 
@@ -316,12 +325,12 @@ class _Run:
         self.charges.append((charge, limits))
         for name, path in left.items():
             before = self.paths.get((name, version))
-            questions = 1 if before is None else before.stored.questions + 1
+            questions = 1 if before is None else before.stored_path.questions + 1
             state = PathState(name, version, reservation)
             self.paths[name, version] = (
                 None
                 if path is None
-                else _LeftPath(StoredPath(name, state, b"", is_taken=is_taken, questions=questions), *path)
+                else _PathBounds(StoredPath(name, state, b"", is_taken=is_taken, questions=questions), *path)
             )
 
     def _recall_noise(self, memory: StoredNoise, version: str, *, is_lowest: bool) -> StoredNoise:
@@ -332,7 +341,7 @@ class _Run:
                 left = self.paths[name, version]
                 stored.pop(name, None)
                 if left is not None:
-                    stored[name] = (left.stored, left.lowest if is_lowest else left.charged)
+                    stored[name] = (left.stored_path, left.lowest if is_lowest else left.highest)
         return replace(memory, stored=stored)
 
     @property
@@ -370,16 +379,15 @@ def _without_cap(limits: Limits) -> Limits:
 def _make_new_noise_charge(charge: Charge, everybody: Amounts) -> Charge:
     """Return a charge of the same amounts to the shared balances that continues no path."""
     return replace(
-        charge,
+        charge.without_curves(),
         epsilon_nano=everybody.epsilon_nano,
         unit_epsilon_nano=everybody.unit_epsilon_nano,
         shared=True,
         path_continuation=None,
-        renyi=None,
     )
 
 
-def _leave_paths(
+def _list_stored_paths(
     plan: Plan,
     on_paths: tuple[QuestionOnPaths, QuestionOnPaths] | None,
     low: StoredNoise,

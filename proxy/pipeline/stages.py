@@ -16,6 +16,7 @@ from planner.question.plan import Plan
 from proxy.observe.telemetry import Stage
 from proxy.open_policy.service import Service
 from proxy.pipeline import ledger_verbs, noise_reuse
+from proxy.pipeline.choose_test import choose_test
 from proxy.pipeline.claim import Claim, check_same_data
 from proxy.pipeline.duplicate_wait import WaitPolicy, answer_after_duplicates
 from proxy.pipeline.messages import Answer, Asked
@@ -26,12 +27,13 @@ from proxy.sources.public_moments import PublicMoments
 
 
 def plan_asked_question(service: Service, asked: Asked) -> Plan:
-    """Plan a question from public inputs alone. Nothing is charged. Raise KH1xx to KH4xx."""
+    """Plan a question from public inputs alone. Nothing is charged. Raise KH1xx to KH4xx, and KH502."""
     accuracy = asked.read_accuracy(service.catalog)
     with service.measure_stage(Stage.PARSE):
         question = asked.read_question(service.catalog, accuracy)
     with service.measure_stage(Stage.PLAN):
-        return planning.plan_question(question, dialect=service.source.dialect)
+        gradual = planning.plan_question(question, dialect=service.source.dialect)
+        return choose_test(service, asked, gradual)
 
 
 def check_time(service: Service, plan: Plan) -> None:
@@ -52,8 +54,8 @@ def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
     return answer_after_duplicates(service, plan, asked, _answer_from_data)
 
 
-def _answer_from_data(service: Service, claim: Claim, patience: WaitPolicy) -> Answer:
-    memory, on_paths = noise_reuse.find_earlier_noise(service, claim)
+def _answer_from_data(service: Service, claim: Claim, memory: noise_reuse.StoredNoise, patience: WaitPolicy) -> Answer:
+    on_paths = noise_reuse.plan_as_wanted(claim, memory)
     if known := ledger_verbs.answer_from_noise(service, on_paths):
         return known
     check_time(service, claim.plan)

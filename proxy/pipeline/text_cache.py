@@ -1,11 +1,13 @@
-"""A cache for functions of one text, which limits the number and length of the kept texts.
+"""Caches for functions of texts, which limit the number and length of the kept texts.
 
 Guarantee: however many different long texts a client sends, only a few of them are kept.
 """
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -30,3 +32,31 @@ def cache_by_text(entries: int) -> Callable[[Callable[[str], T]], Callable[[str]
         return look
 
     return decorator
+
+
+class ObjectCache(Generic[T]):
+    """The results of a pure function of two objects and a text, for its last `entries` short texts.
+
+    Objects are the same only if they are identical. The cache keeps them, so that none can take another's place.
+    """
+
+    def __init__(self, entries: int) -> None:
+        self._entries = entries
+        self._lock = threading.Lock()
+        self._found: OrderedDict[tuple[int, int, str], tuple[object, object, T]] = OrderedDict()
+
+    def find_or_make(self, first: object, second: object, text: str, make: Callable[[], T]) -> T:
+        """Return the cached result, else the one that `make` returns. A long text, or a refusal, is not kept."""
+        if len(text) > SHORT_CHARACTERS:
+            return make()
+        key = (id(first), id(second), text)
+        with self._lock:
+            if key in self._found:
+                self._found.move_to_end(key)
+                return self._found[key][2]
+        made = make()
+        with self._lock:
+            self._found[key] = (first, second, made)
+            while len(self._found) > self._entries:
+                self._found.popitem(last=False)
+        return made

@@ -86,6 +86,7 @@ def counts_people(question: RiskQuestion) -> bool:
         and asked.per_unit is None
         and len(asked.keys.columns) > 0
         and question.plan.calibration.tests[0].block == 1
+        and question.plan.calibration.tests[0].table is None
     )
 
 
@@ -234,9 +235,9 @@ def _make_table(attacker: OpenKeys, found: Mapping[View, Confidences], known: in
 
 def _explain(asked: AttackersInput, epsilon: float) -> Iterator[Part]:
     yield (
-        "A row has, for each class of confidence, how many people are really at a place where the attacker believes "
-        "them to be with that probability; found better are those who come into a higher class than by the prior. He "
-        "knows how many people are elsewhere, and that each is at one place."
+        "For each class of confidence, a row has the number of people who really are at a place where the attacker "
+        "believes them to be with that probability. Found better are those in a higher class than by the prior. The "
+        "attacker knows how many people are elsewhere, and that each is at one place."
     )
     yield (
         "An analyst who asks one threshold after the other gets to the noisy counts behind the key set for the same "

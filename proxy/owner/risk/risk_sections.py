@@ -27,7 +27,7 @@ _EITHER = "this group rather than that"
 
 @dataclass(frozen=True, slots=True)
 class RiskInput:
-    """The input of the whole report. If `spent` is given, sections are about the losses that the ledger has recorded.
+    """The input of the whole risk report. If `spent` is given, sections are about the losses recorded in the ledger.
 
     `runs` is the number of simulated cells for attacks with random counts. `attackers` is the section on attackers who
     know some counts. `private` are sections from private data, on which no other section depends.
@@ -53,23 +53,23 @@ class RiskInput:
 
 def write_sections(asked: RiskInput) -> tuple[ReportSection, ...]:
     """Return all sections of the report, in order. Sections from private data come just before the last one."""
-    found = [_say_promise(asked.policy)]
+    found = [_write_promise_section(asked.policy)]
     if asked.spent is not None:
         found.append(_make_spent_section(asked.spent))
     if asked.questions:
-        found.append(_say_questions(asked.questions, asked.sensitive))
+        found.append(_write_questions_section(asked.questions, asked.sensitive))
     spent = asked.spent is not None
     held = GroupsInput(asked.policy, asked.questions, asked.epsilon, asked.sizes, asked.sensitive, is_spent=spent)
     found.append(write_groups_section(held))
     if asked.attackers is not None:
         found.append(asked.attackers)
-    found.append(_say_attacks(asked))
+    found.append(_write_attacks_section(asked))
     if asked.target is not None:
-        found.append(_say_target(asked.target, asked.policy))
-    return (*found, *asked.private, _say_omissions(asked))
+        found.append(_write_target_section(asked.target, asked.policy))
+    return (*found, *asked.private, _write_omissions_section(asked))
 
 
-def _say_promise(policy: Policy) -> ReportSection:
+def _write_promise_section(policy: Policy) -> ReportSection:
     budget = policy.budget
     cell, unit = RiskFigures(budget.epsilon_per_predicate), budget.epsilon_per_unit
     names = sorted({_name_unit(one.unit_columns) for one in policy.private_tables.values() if one.path is None})
@@ -89,8 +89,9 @@ def _say_promise(policy: Policy) -> ReportSection:
         which.append(whole.make_group_row("any value of a unit"))
     parts.append(PageTable(PRESENCE, tuple(rows)))
     parts.append(
-        "The last two columns are of the best test that there can be: by how many percentage points it is right about "
-        "those present more often than wrong about those absent, and how many of those present it finds."
+        "The last two columns are about the best possible test. The first is the share of present units that it "
+        "finds, minus the share of absent units that it accuses. The second is the share of present units that it "
+        "finds at 1 % false alarms."
     )
     parts.append(
         "Which group: of a unit that is surely there, whether it is in this group rather than that. This is decided by "
@@ -101,8 +102,13 @@ def _say_promise(policy: Policy) -> ReportSection:
     parts.append(PageTable(WHICH, tuple(which)))
     if budget.delta is not None:
         parts.append(
-            f"The epsilon of a whole unit holds but for a probability of {budget.delta:g} in each window, since the "
-            "budget has a delta."
+            f"The epsilon of a whole unit holds except with a probability of {budget.delta:g} in each window, since "
+            "the budget has a delta."
+        )
+    if budget.delta_per_cell is not None:
+        parts.append(
+            f"The epsilon of a group holds except with a probability of {budget.delta_per_cell:g} in each window, "
+            "since the budget has a delta_per_cell."
         )
     priors = tuple(step / _STEPS for step in range(_STEPS + 1))
     curves = [
@@ -138,11 +144,14 @@ def _make_spent_section(reading: OdometerReading) -> ReportSection:
         PageTable(WHICH, tuple(one.make_group_row(name) for name, one in rows)),
     ]
     if reading.delta is not None:
-        parts.append(f"The epsilon of a whole unit holds but for a probability of {reading.delta:g}.")
+        parts.append(f"The epsilon of a whole unit holds except with a probability of {reading.delta:g}.")
+    of_groups = next((table.delta for table in reading.tables if table.delta is not None), None)
+    if of_groups is not None:
+        parts.append(f"The epsilon of a group holds except with a probability of {of_groups:g}.")
     return ReportSection("spent", "What was spent", tuple(parts), figures)
 
 
-def _say_questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue]) -> ReportSection:
+def _write_questions_section(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue]) -> ReportSection:
     losses = [one.epsilon for one in questions]
     total, composed = sum(losses), compose_fixed_losses(losses)
     rows = tuple(
@@ -220,7 +229,7 @@ def _list_said_shares(question: RiskQuestion) -> list[dict[str, object]]:
     ]
 
 
-def _say_attacks(asked: RiskInput) -> ReportSection:
+def _write_attacks_section(asked: RiskInput) -> ReportSection:
     title, epsilon = "Attacks that were tried, beside the bound", asked.epsilon
     if epsilon <= 0:
         return ReportSection("attacks", title, ("Nothing was told, so there is nothing to attack.",), {"epsilon": 0.0})
@@ -253,13 +262,13 @@ def _say_attacks(asked: RiskInput) -> ReportSection:
         "are made "
         "up. A coin would be right half the time.",
         PageTable(("attack", "bits right"), tuple(rows)),
-        "The first attack reaches the bound: where filters can single a person out, or all others are known, what is "
-        "promised is what there is. Attacks on many people at once do worse.",
+        "The first attack reaches the bound: if filters can single a person out, or all others are known, the bound "
+        "is the true risk. Attacks on many people at once do worse.",
     ]
     return ReportSection("attacks", title, tuple(parts), figures)
 
 
-def _say_target(target: RiskTarget, policy: Policy) -> ReportSection:
+def _write_target_section(target: RiskTarget, policy: Policy) -> ReportSection:
     cell = [f"epsilon_per_predicate = {target.epsilon:g}    # of presence in one group"]
     if target.which_epsilon is not None:
         cell = [
@@ -270,23 +279,23 @@ def _say_target(target: RiskTarget, policy: Policy) -> ReportSection:
     least = target.epsilon if target.which_epsilon is None else target.which_epsilon
     unit = [f"epsilon_per_unit = {least:g}    # the same over all groups of a unit"] if whole else []
     parts: tuple[Part, ...] = (
-        f"Wanted: {target.said}. Budgets that keep it in one budget window, for whoever asks whatever:",
+        f"Wanted: {target.said}. Budgets that keep it in one budget window, for any analyst and any questions:",
         Verbatim("\n".join(["[budget]", *cell, *unit])),
     )
     figures = {"epsilon": target.epsilon, "which_epsilon": target.which_epsilon}
     return ReportSection("target", "Budgets for a wanted risk", parts, figures)
 
 
-def _say_omissions(asked: RiskInput) -> ReportSection:
+def _write_omissions_section(asked: RiskInput) -> ReportSection:
     return ReportSection("silent", "What this does not say", tuple(_list_omissions(asked)))
 
 
 def _list_omissions(asked: RiskInput) -> Iterator[Part]:
     if asked.private:
         yield (
-            "Private rows were read, for the sections on true shares, bounding and true attackers alone: no other "
-            "section, and no wanted risk, has a figure from them. Nothing of it stands in the ledger, for nothing was "
-            "released: do not hand this report on."
+            "Private rows were read, only for the sections on true shares, bounding and true attackers. No other "
+            "section, and no wanted risk, has a figure from them. The ledger has no entry, as nothing was released: "
+            "do not hand this report on."
         )
     else:
         yield "No private row was read for this report. It says what anybody could learn at most, not what anybody did."

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
-from accountant.charges import NANO, PathState
+from accountant.charges import NANO, Charge, PathState
 from accountant.errors import BalanceScope, LedgerError, OverBudget
 from accountant.limits import Headroom
 from mechanisms.protocol import Calibration
@@ -24,7 +24,14 @@ from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.advice.levers import ALL, Offer, find_offers, find_tolerance, raise_group_minimum
 from proxy.pipeline.advice.other_groups import find_short_groups, find_unit_question
-from proxy.pipeline.claim import Claim, count_groups_of_unit, count_losses_in_cell, find_worst_amounts
+from proxy.pipeline.claim import (
+    Claim,
+    count_groups_of_unit,
+    count_losses_in_cell,
+    find_worst_amounts,
+    find_worst_cell_curve,
+    find_worst_curve,
+)
 from proxy.pipeline.messages import Asked
 from proxy.pipeline.payments import find_headroom_of_all, make_payment
 
@@ -51,24 +58,26 @@ class _Advice:
 def find_question_balance(service: Service, claim: Claim) -> QuestionBalance:
     """Return the remaining budget for a question. If the question does not fit, add advice on what would fit."""
     plan = claim.plan
-    room = _find_room(service, claim)
+    room = _find_headroom(service, claim)
     stored = _find_stored_payment(service, claim)
     rooms: dict[tuple[PathState, ...], Headroom] = {}
     admitted = room.admits_charge(claim.charge)
-    least = max(_find_least_room(room, claim), convert_to_nano(plan.worst_case_epsilon) if admitted else 0)
+    least = max(_find_largest_cost(room, claim), convert_to_nano(plan.worst_case_epsilon) if admitted else 0)
     epsilon = max(least, 0) / NANO
     wanted = settings.allows_reuse(claim.asked.settings)
     memory = reuse.find_stored_noise(service, claim)
 
     def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
-        """Return the noise that the question would share with earlier ones. Return None if it would draw new noise."""
+        """Return the noise that the question would share with earlier questions.
+
+        Return None if it would draw new noise.
+        """
         other = replace(plan, question=question, calibration=calibration)
         amounts = find_worst_amounts(other)
         charge = replace(
-            claim.charge,
+            claim.charge.without_curves(),
             epsilon_nano=amounts.epsilon_nano,
             unit_epsilon_nano=amounts.unit_epsilon_nano,
-            renyi=None,
         )
         found = reuse.plan_on_stored_noise(
             replace(claim, plan=other, charge=charge),
@@ -81,11 +90,15 @@ def find_question_balance(service: Service, claim: Claim) -> QuestionBalance:
             return None
         read = found.is_revealed and room.admits_charge(found.reading_claim.charge)
         if found.path_states not in rooms:  # continuing paths may end refunds that what is left counts on
-            rooms[found.path_states] = _find_room(service, found.claim)
+            rooms[found.path_states] = _find_headroom(service, found.claim)
         goes_on = found.is_continued and rooms[found.path_states].admits_charge(found.claim.charge)
         return found.describe_noise(is_revealed=found.is_revealed, fits=read or goes_on)
 
     def is_affordable(question: Question, calibration: Calibration) -> bool:
+        if calibration.divergences:  # `least` is for any noise, and arc looks cost less by their own curve
+            return room.admits_charge(
+                _charge_by_own_curve(claim, replace(plan, question=question, calibration=calibration))
+            )
         found = on_paths(question, calibration)
         return found is not None and found.is_affordable
 
@@ -106,8 +119,23 @@ def find_question_balance(service: Service, claim: Claim) -> QuestionBalance:
     )
 
 
+def _charge_by_own_curve(claim: Claim, other: Plan) -> Charge:
+    """Return the charge of the claim's question as another plan, on no stored noise."""
+    amounts = find_worst_amounts(other)
+    return replace(
+        claim.charge.without_curves(),
+        epsilon_nano=amounts.epsilon_nano,
+        unit_epsilon_nano=amounts.unit_epsilon_nano,
+        renyi=None if claim.charge.renyi is None else find_worst_curve(other),
+        cell_renyi=None if claim.charge.cell_renyi is None else find_worst_cell_curve(other),
+    )
+
+
 def _find_stored_payment(service: Service, claim: Claim) -> StoredPayment | None:
-    """Return the stored answer that asking would return again, with its cost. Return None without one. Raise KH502."""
+    """Return the stored answer that asking would return again, with its cost. Return None without one.
+
+    Raise KH502 if the ledger is not available.
+    """
     name = claim.asked.analyst.name
     try:
         found = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)
@@ -122,18 +150,18 @@ def _find_stored_payment(service: Service, claim: Claim) -> StoredPayment | None
     return StoredPayment(payment=payment, is_affordable=own.admits_charge(reading))
 
 
-def _find_room(service: Service, claim: Claim) -> Headroom:
+def _find_headroom(service: Service, claim: Claim) -> Headroom:
     try:
         return service.ledger.find_headroom(claim.charge, claim.limits)
     except LedgerError:
         raise report_unavailable_ledger() from None
 
 
-def _find_least_room(room: Headroom, claim: Claim) -> int:
+def _find_largest_cost(room: Headroom, claim: Claim) -> int:
     """Return the largest worst-case loss of a group, in 1e-9 epsilon, that the balances still cover."""
     plan = claim.plan
     return room.find_largest_epsilon(
-        count_groups_of_unit(plan), in_cell=count_losses_in_cell(plan), uses_curve=claim.charge.renyi is not None
+        count_groups_of_unit(plan), in_cell=count_losses_in_cell(plan), uses_curve=claim.charge.is_by_curve
     )
 
 
@@ -154,7 +182,7 @@ def _advise(service: Service, claim: Claim, target: CostLimit) -> _Advice:
     lasting = replace(claim, limits=replace(claim.limits, per_query_nano=None))
     ways = [
         *_spell_offers(
-            asked, service, offers, target, left=_find_least_room(_find_room(service, lasting), lasting) / NANO
+            asked, service, offers, target, left=_find_largest_cost(_find_headroom(service, lasting), lasting) / NANO
         )
     ]
     units = find_unit_question(service, claim)

@@ -75,6 +75,37 @@ def test_statistics_of_groups_are_read_off_what_a_share_left(tmp_path: Path, lim
         assert here.spent() == before
 
 
+def test_deviations_of_rows_are_read_off_what_others_left(tmp_path: Path) -> None:
+    """Another factor reads the same squares, a mean alone the same sums. Stores with few sales fail their counts."""
+    deviation = "SELECT store FROM sales GROUP BY store HAVING avg(amount) > (SELECT avg(amount) - {} FROM sales)"
+    counts = " AND count(amount) >= 2000 AND sum(count(amount)) OVER () >= 6000"
+    with room(tmp_path) as here:
+        answer = here.ask(deviation.format("2 * stddev(amount)") + counts, tolerance="10%, avg=10")
+        assert answer.keys.keys == BUSY_STORES
+        before = here.spent()
+        for other in ("stddev_pop(amount)", "10"):
+            answer = here.ask(deviation.format(other) + counts, "bob", tolerance="12%, avg=14")
+            assert answer.keys.keys == BUSY_STORES
+            assert is_free(here, answer)
+        assert here.spent() == before
+
+
+def test_quantiles_of_rows_are_read_off_what_others_left(tmp_path: Path) -> None:
+    """Another factor reads the same bins. Stores with few sales fail their counts."""
+    quantile = "{} * percentile_cont(0.5) WITHIN GROUP (ORDER BY amount)"
+    asked = f"SELECT store FROM sales GROUP BY store HAVING avg(amount) > (SELECT {quantile} - 20 FROM sales)"
+    counts = " AND count(amount) >= 2000 AND sum(count(amount)) OVER () >= 6000"
+    with room(tmp_path) as here:
+        answer = here.ask(asked.format(1) + counts, tolerance="10%, avg=20")
+        assert answer.keys.keys == BUSY_STORES
+        before = here.spent()
+        for times in ("0.9", "0.6"):
+            answer = here.ask(asked.format(times) + counts, "bob", tolerance="10%, avg=28")
+            assert answer.keys.keys == BUSY_STORES
+            assert is_free(here, answer)
+        assert here.spent() == before
+
+
 def test_a_share_is_read_off_what_thresholds_left(tmp_path: Path) -> None:
     """The other way round: every group's noisy count is there, and its total is that of all groups."""
     with room(tmp_path) as here:

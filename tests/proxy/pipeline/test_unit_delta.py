@@ -77,7 +77,7 @@ def opened(tmp_path: Path) -> Open:
 def put(service: Service, number: int, threshold: int = 700, *, analyst: str = "ada", **settings: str) -> Asked:
     return Asked(
         question=read_bare_question(QUESTION.format(number, threshold), service.catalog),
-        settings={f"keyhole.{name}": value for name, value in settings.items()},
+        settings={f"keyhole.{name}": value for name, value in ({"test": "gradual"} | settings).items()},
         parameters={},
         analyst=service.find_analyst(analyst),
         today=datetime.now(UTC).date(),
@@ -88,9 +88,9 @@ def ask(service: Service, asked: Asked) -> Answer:
     return pipeline.answer(service, pipeline.plan_asked_question(service, asked), asked)
 
 
-def count_answered(service: Service, *, most: int) -> int:
+def count_answered(service: Service, *, most: int, test: str = "gradual") -> int:
     for number in range(1, most + 1):
-        asked = put(service, number)
+        asked = put(service, number, test=test)
         if not explained_further(service, asked):
             with pytest.raises(KeyholeError) as refused:
                 ask(service, asked)
@@ -107,9 +107,11 @@ def explained_further(service: Service, asked: Asked) -> int:
     return int(cost["further_questions"])
 
 
-def simulated_fit(directory: Path) -> int:
+def simulated_fit(directory: Path, test: str = "gradual") -> int:
     sizes = Sizes(units=1500, keys=None, rows=None)
-    found = simulate(directory / "keyhole.toml", QUESTION.format(1, 700), given={}, sizes=sizes).fitting_questions
+    found = simulate(
+        directory / "keyhole.toml", QUESTION.format(1, 700), given={"keyhole.test": test}, sizes=sizes
+    ).fitting_questions
     assert found is not None
     return found
 
@@ -126,7 +128,7 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
         assert "holds except with a delta of 1e-09" in lines
         assert simulated_fit(tmp_path) == told["further_questions"]
         texts = [QUESTION.format(number, 700) for number in range(1, told["further_questions"] + 3)]
-        listed = read_list("; ".join(texts), service.catalog, analyst=service.find_analyst("ada"), given={})
+        listed = read_list("; ".join(texts), service.catalog, analyst=service.find_analyst("ada"), given=asked.settings)
         quotes = rehearse_list(service, listed, most_nano=None).quotes
         assert sum(quote.fits for quote in quotes) == told["further_questions"]
         answer = ask(service, asked)
@@ -144,6 +146,57 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
         report = service.report_balances(None)
         assert report.unit_spent_nano <= 3 * NANO < report.unit_loss.pure_nano
         assert budget.make_document(service, None)["unit"]["delta"] == 1e-9
+
+
+def test_arc_looks_are_charged_by_their_own_curve_and_leave_no_noise(opened: Open) -> None:
+    """The same question again costs nothing; another threshold of the same sum costs all of it again."""
+    with opened(WITH_DELTA) as service:
+        gradual = explained_further(service, put(service, 1))
+        asked = put(service, 1, mechanism="arc")
+        told = explained_further(service, asked)
+        assert told >= 2 * gradual
+        first = ask(service, asked)
+        assert len(first.keys.keys) == 24
+        spent = service.report_balances(None).unit_spent_nano
+        assert ask(service, asked).keys.keys == first.keys.keys
+        assert service.report_balances(None).unit_spent_nano == spent
+        (question,) = service.ledger.read_history()
+        assert question.charge.renyi is not None
+        assert question.spent is not None
+        assert question.spent.keys is None
+        assert service.ledger.verify_everything() == 2
+        assert explained_further(service, put(service, 1, 650, mechanism="arc")) == told - 1
+        ask(service, put(service, 1, 650, mechanism="arc"))
+        assert service.report_balances(None).unit_spent_nano > spent
+        # a coarser question finds no noise to read
+        before = service.report_balances(None).unit_spent_nano
+        ask(service, put(service, 1, mechanism="keyhole", tolerance="300"))
+        assert service.report_balances(None).unit_spent_nano > before
+
+
+def test_hints_count_arc_looks_by_their_own_curve(opened: Open) -> None:
+    """The tolerance of a hint fits, and is far narrower than for any other noise of the same pure loss."""
+    with opened(WITH_DELTA) as service:
+        number = 0
+        while explained_further(service, put(service, number := number + 1, mechanism="arc")):
+            ask(service, put(service, number, mechanism="arc"))
+        with pytest.raises(KeyholeError) as refused:
+            ask(service, put(service, number, mechanism="arc"))
+        assert refused.value.code == "KH305"
+        assert refused.value.hint is not None
+        tolerance = refused.value.hint.split("keyhole.tolerance = '")[1].split("'")[0]
+        assert float(tolerance.removesuffix("%")) < 20  # for any noise of the same loss it would be 38
+        ask(service, put(service, number, mechanism="arc", tolerance=tolerance))
+
+
+def test_without_a_delta_arc_looks_are_charged_by_their_pure_loss(opened: Open) -> None:
+    with opened("") as service:
+        asked = put(service, 1, mechanism="arc")
+        assert explained_further(service, asked) == 2  # 1.5 times the loss of a test on Laplace noise
+        ask(service, asked)
+        (question,) = service.ledger.read_history()
+        assert question.charge.renyi is None
+        assert service.report_balances(None).unit_spent_nano == question.charge.unit_epsilon_nano
 
 
 def test_without_a_delta_nothing_changes(opened: Open) -> None:
