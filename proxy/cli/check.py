@@ -31,6 +31,7 @@ from proxy.open_policy.policy_relations import check_names, identify_tables, rem
 from proxy.open_policy.service import find_ledger_url, open_ledger
 from proxy.open_policy.service_refusals import report_unreadable_ledger
 from proxy.open_policy.serving_folder import find_serving_folder, identify_pins, wait_for_processes
+from proxy.owner.fitting_questions import describe_fitting_questions
 from proxy.owner.pace import pin_pace
 from proxy.owner.policy_words import describe_budget, describe_table
 from proxy.report.analyst_shares import describe_changed_shares
@@ -56,6 +57,7 @@ class Findings:
     monitors: tuple[PricedMonitor, ...]
     warnings: tuple[str, ...]
     broken: tuple[BrokenTable, ...] = ()
+    fitting: tuple[str, ...] = ()
 
     def make_document(self) -> dict[str, Any]:
         """Return the findings as a JSON document."""
@@ -76,6 +78,7 @@ class Findings:
                 for table in catalog.tables
             ],
             "dearest_questions": [found.make_document() for found in list_costliest_questions(catalog)],
+            "fitting_questions": list(self.fitting),
             "monitors": [monitor.make_document() for monitor in self.monitors],
             "public_tables": {table.name: len(table.rows) for table in catalog.public_tables},
             "shadow": {"postgresql": _describe_shadow_version(self.binaries), "own": self.binaries is not None},
@@ -84,7 +87,7 @@ class Findings:
         }
 
     def lines(self) -> tuple[str, ...]:
-        """Return the findings for the owner."""
+        """Return the findings as lines of text for the owner."""
         catalog = self.pinning.catalog
         changes = [f"  {change}" for change in self.pinning.changes] or ["  nothing has changed"]
         return (
@@ -96,6 +99,7 @@ class Findings:
             *describe_budget(catalog),
             *describe_odds(catalog),
             *(f"  {found.table}: {found.sentence}" for found in list_costliest_questions(catalog)),
+            *(f"  {line}" for line in self.fitting),
             *(monitor.line for monitor in self.monitors),
             f"shadow: PostgreSQL {_describe_shadow_version(self.binaries)}, {_describe_origin(self.binaries)}",
             *(f"warning: {warning}" for warning in self.warnings),
@@ -183,6 +187,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         pinning=pinning,
         binaries=binaries,
         monitors=monitors,
+        fitting=tuple(describe_fitting_questions(pinning.catalog, dialect=source.dialect)),
         warnings=said,
         broken=known.broken,
     )
@@ -197,7 +202,10 @@ def _try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Post
 
 
 def _find_changed_shares(ledger: Ledger, pinning: Pinning) -> tuple[str, ...]:
-    """Return sentences on how an analyst's own new or removed cap changes the others' share, once. Raise KH502."""
+    """Return sentences on how an analyst's own new or removed cap changes the others' share, once.
+
+    Raise KH502 if the ledger is not available.
+    """
     if pinning.pins.has_analyst_caps is None:
         return ()
     try:
@@ -268,7 +276,7 @@ def refresh(policy_path: Path, *tables: str) -> str:
 
 
 def wait_for_servers(policy_path: Path, *, seconds: float) -> str:
-    """Wait until the serving processes use the present pins, at most the given time. Say what they do."""
+    """Wait, for a limited time, until the serving processes use the present pins. Return a sentence on what they do."""
     policy = Policy.load(policy_path)
     heard = wait_for_processes(find_serving_folder(policy), pins=identify_pins(find_pins_path(policy)), seconds=seconds)
     if not heard.following_count + heard.silent_count:
@@ -276,14 +284,13 @@ def wait_for_servers(policy_path: Path, *, seconds: float) -> str:
     said = f"{_count_processes(heard.following_count)} the new data"
     if heard.silent_count:
         said += (
-            f"; {heard.silent_count} did not answer within {seconds:g} s, and refuse questions until they read "
-            "them, too"
+            f"; {heard.silent_count} did not answer within {seconds:g} s, and refuse questions until they read the "
+            "new data"
         )
     if heard.unread_tables:
         said += (
-            f"; questions on {', '.join(heard.unread_tables)} are refused: the files are others than those of "
-            "their version, "
-            'so refresh them, too, or run keyhole check --confirm where refresh is "static"'
+            f"; questions on {', '.join(heard.unread_tables)} are refused, since the files differ from those of "
+            'their version. Refresh these tables too, or run keyhole check --confirm if refresh is "static"'
         )
     return said
 

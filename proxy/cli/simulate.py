@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from accountant.balances.grants import apply_grants
+from accountant.cell_balance import NO_CELL_LOSSES, CellRoom
 from accountant.charges import NANO
 from accountant.limits import Limits
 from accountant.unit_balance import UnitLoss, UnitRoom
@@ -34,8 +35,10 @@ from planner.statements import settings
 from proxy.open_policy.accounts import convert_to_nano, find_limits
 from proxy.open_policy.pins import find_pins_path, read_pins
 from proxy.open_policy.service import OWNER
+from proxy.owner.fitting_questions import count_fitting_in_cell
 from proxy.pipeline.advice.levers import find_offers
-from proxy.pipeline.claim import count_groups_of_unit, count_losses_in_cell, find_worst_curve
+from proxy.pipeline.choose_test import plan_with_better_test
+from proxy.pipeline.claim import count_groups_of_unit, count_losses_in_cell, find_worst_cell_curve, find_worst_curve
 from proxy.pipeline.messages import Asked, read_bare_question
 from proxy.sources.open import choose_dialect
 
@@ -61,7 +64,10 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Affordable:
-    """Settings that each make `questions` questions like this one fit into the caps. Empty if there are none."""
+    """Settings with which `questions` questions like this one would fit into the caps, each setting alone.
+
+    Empty if there are none.
+    """
 
     questions: int
     settings: tuple[str, ...]
@@ -69,21 +75,21 @@ class Affordable:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A plan on assumed data, with what it means for the caps.
+    """A plan on assumed data, and how its cost compares with the caps.
 
-    `fit` is how many questions of this kind fit on one data version. It is None if they cost nothing.
-    `epsilon_per_unit` is the most that one question costs one privacy unit. `scope` names the cap that is reached
-    first. `scope_of` names the section of the policy that sets it, or `keyhole` for a setting. `mean_rows` is the mean
-    number of a unit's rows; None if no number of rows was declared.
+    `fitting_questions` is the number of such questions that fit on one data version. It is None if they cost nothing.
+    `epsilon_per_unit` is the most that one question costs one privacy unit. `first_cap` names the cap that is reached
+    first. `cap_section` names the section of the policy that sets it, or `keyhole` for a setting. `mean_rows` is the
+    mean number of a unit's rows; None if no number of rows was declared.
     """
 
     plan: Plan
     sizes: Sizes
-    assumed: tuple[str, ...]
+    assumptions: tuple[str, ...]
     epsilon_per_unit: float
-    fit: int | None
-    scope: str
-    scope_of: str
+    fitting_questions: int | None
+    first_cap: str
+    cap_section: str
     affordable: tuple[Affordable, ...]
     mean_rows: float | None
     cuts: tuple[ExpectedClipping, ...]
@@ -95,9 +101,9 @@ class Simulation:
 
     @property
     def groups_left_out(self) -> float | None:
-        """The share of a unit's groups that do not count.
+        """The expected share of a unit's groups that do not count, or None if it is unknown.
 
-        It is None if more groups are possible than count and no mean number was declared.
+        It is unknown if a unit may be in more groups than count and no mean number was declared.
         """
         question = self.plan.question
         counted, groups = self.groups_of_one_unit, self.sizes.groups
@@ -108,7 +114,7 @@ class Simulation:
     @property
     def cap(self) -> str:
         """The policy's key, or the setting, for the cap that is reached first."""
-        return f"{self.scope_of}.{self.scope}"
+        return f"{self.cap_section}.{self.first_cap}"
 
     def lines(self) -> tuple[str, ...]:
         """Return the simulation for a terminal."""
@@ -125,8 +131,8 @@ class Simulation:
             "epsilon_per_group": self.plan.worst_case_epsilon,
             "epsilon_per_unit": self.epsilon_per_unit,
             "groups_of_one_unit": self.groups_of_one_unit,
-            "questions_that_fit": self.fit,
-            "first_cap": self.scope,
+            "questions_that_fit": self.fitting_questions,
+            "first_cap": self.first_cap,
             "affordable": [{"questions": one.questions, "settings": list(one.settings)} for one in self.affordable],
             "bounding": {
                 "rows_per_unit": self.mean_rows,
@@ -137,7 +143,7 @@ class Simulation:
                 "groups_left_out": self.groups_left_out,
                 "assumptions": list(_list_assumptions(self)) if self.cuts else [],
             },
-            "stand_ins": list(self.assumed),
+            "stand_ins": list(self.assumptions),
             "plan": explain_json(self.plan, left=None),
         }
 
@@ -162,7 +168,8 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.read_accuracy(given, catalog.defaults)
     made = bind_question(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, is_utc=True)
-    plan = planning.plan_question(made, dialect=dialect)
+    gradual = planning.plan_question(made, dialect=dialect)
+    plan = plan_with_better_test(gradual, catalog, asked=asked, version="", dialect=dialect) or gradual
     return _compare_with_caps(plan, stood_in, asked, sizes)
 
 
@@ -215,11 +222,11 @@ def _compare_with_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, siz
     return Simulation(
         plan=plan,
         sizes=sizes,
-        assumed=stood_in.assumptions,
+        assumptions=stood_in.assumptions,
         epsilon_per_unit=adding * plan.worst_case_epsilon,
-        fit=fit,
-        scope=scope,
-        scope_of=_name_section(scope, policy_caps, table),
+        fitting_questions=fit,
+        first_cap=scope,
+        cap_section=_name_section(scope, policy_caps, table),
         affordable=affordable,
         mean_rows=mean_rows,
         cuts=() if mean_rows is None else list_expected_clipping(plan, mean_rows=mean_rows, groups=sizes.groups),
@@ -260,6 +267,10 @@ def _find_least_cap(caps: Limits, own: int | None, adding: int, plan: Plan, ques
     if caps.delta is not None and caps.per_unit_nano is not None and find_worst_curve(plan) is not None:
         by_curve = UnitRoom(UnitLoss(0), caps.per_unit_nano, caps.delta).find_largest_by_curve(adding * questions)
         by_scope["epsilon_per_unit"] = max(by_scope["epsilon_per_unit"], by_curve)
+    if caps.cell_delta is not None and find_worst_cell_curve(plan) is not None:
+        room = CellRoom(NO_CELL_LOSSES, caps.per_predicate_nano, caps.cell_delta)
+        by_curve = room.find_largest_by_curve(count_losses_in_cell(plan) * questions)
+        by_scope["epsilon_per_predicate"] = max(by_scope["epsilon_per_predicate"], by_curve)
     shared = min(by_scope.values())
     return min([shared, *(cap for _, cap in _list_question_caps(caps, own, plan))])
 
@@ -277,6 +288,8 @@ def _count_fitting(plan: Plan, caps: Limits, own: int | None, adding: int) -> tu
         by_curve = room.count_further_questions(adding * cost, find_worst_curve(plan))
         # by curve only where more fit so, whatever cap ends first
         counts["epsilon_per_unit"] = max(counts["epsilon_per_unit"], by_curve)
+    if caps.cell_delta is not None:
+        counts["epsilon_per_predicate"] = count_fitting_in_cell(plan, caps.per_predicate_nano, caps.cell_delta)
     scope = min(counts, key=lambda one: counts[one])
     return counts[scope], scope
 
@@ -309,20 +322,21 @@ def _write_lines(made: Simulation) -> Iterator[str]:
     yield from _describe_fit(made)
     yield f"  A group has {_estimate_units_per_group(made):,.0f} units on average"
     yield from _describe_cuts(made, unit)
-    if made.assumed:
-        yield f"  Stood in for what the policy does not list: {'; '.join(made.assumed)}"
+    if made.assumptions:
+        yield f"  Assumed, since the policy does not list it: {'; '.join(made.assumptions)}"
     yield f"  Guarantee: {write_guarantee(plan)}"
     for warning in plan.warnings:
         yield f"  Warning: {warning}"
 
 
 def _describe_fit(made: Simulation) -> Iterator[str]:
-    if not made.fit:
+    if not made.fitting_questions:
         yield f"  The caps: it would be refused ({made.cap})"
     else:
-        yield f"  The caps: {made.fit:,} such question{'' if made.fit == 1 else 's'} fit ({made.cap} is first)"
+        number = made.fitting_questions
+        yield f"  The caps: {number:,} such question{'' if number == 1 else 's'} fit ({made.cap} is reached first)"
         far = list_expected_losses(made.plan)[-1:]
-        if far and made.scope == "epsilon_per_predicate":
+        if far and made.first_cap == "epsilon_per_predicate":
             yield (
                 f"  A group {far[0][0]} tolerances short of its thresholds loses about {write_ceiling(far[0][1])} "
                 "each time"

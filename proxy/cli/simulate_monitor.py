@@ -22,16 +22,16 @@ from proxy.sources.open import choose_dialect
 class MonitorSimulation:
     """A monitor's plan on assumed data: expected values in a window, and how its cost compares with the caps.
 
-    `cap` is the first cap that it exceeds, with its size. `fitting` are settings of its section with which it would
-    fit.
+    `cap` is the first cap that it exceeds, with its size. `fitting_settings` are settings of its section with which it
+    would fit.
     """
 
     plan: MonitorPlan
     sizes: Sizes
-    assumed: tuple[str, ...]
+    assumptions: tuple[str, ...]
     courses: tuple[Courses, ...]
     cap: tuple[str, float] | None
-    fitting: tuple[str, ...]
+    fitting_settings: tuple[str, ...]
 
     def lines(self) -> tuple[str, ...]:
         """Return the simulation for a terminal."""
@@ -46,18 +46,19 @@ class MonitorSimulation:
             "epsilon_per_group_and_window": self.plan.epsilon_per_cell,
             "epsilon_per_unit": self.plan.epsilon_per_unit if self.plan.question.table.unit else None,
             "exceeded_cap": None if self.cap is None else {"cap": self.cap[0], "epsilon": self.cap[1]},
-            "would_fit": list(self.fitting),
+            "would_fit": list(self.fitting_settings),
             "thresholds": [
                 {
                     "text": one.text,
                     "epsilon": one.epsilon,
                     "together": one.watches_whole,
+                    **({} if one.earlier_value is None else {"earlier_windows": float(one.earlier_value)}),
                     "ladder_epsilon": one.ladder_epsilon,
                     "courses": [_make_course_document(course) for course in one.courses],
                 }
                 for one in self.courses
             ],
-            "stand_ins": list(self.assumed),
+            "stand_ins": list(self.assumptions),
             "plan": make_monitor_json(self.plan),
         }
 
@@ -106,10 +107,10 @@ def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSi
     return MonitorSimulation(
         plan=plan,
         sizes=sizes,
-        assumed=stood_in.assumptions,
+        assumptions=stood_in.assumptions,
         courses=list_courses(plan),
         cap=cap,
-        fitting=fitting,
+        fitting_settings=fitting,
     )
 
 
@@ -125,8 +126,8 @@ def _write_lines(made: MonitorSimulation) -> Iterator[str]:
     yield f"  A group has {_estimate_units_per_cell(made):,.1f} units a window, if each is in one"
     for one in made.courses:
         yield from _describe_courses(one)
-    if made.assumed:
-        yield f"  Stood in for what the policy does not list: {'; '.join(made.assumed)}"
+    if made.assumptions:
+        yield f"  Assumed, since the policy does not list it: {'; '.join(made.assumptions)}"
 
 
 def _describe_caps(made: MonitorSimulation) -> Iterator[str]:
@@ -135,12 +136,16 @@ def _describe_caps(made: MonitorSimulation) -> Iterator[str]:
         return
     key, cap = made.cap
     yield f"  The caps: it would be refused ({key} = {cap:g})"
-    settings = "  or  ".join(made.fitting) if made.fitting else "no tolerance up to 100 % and no fewer looks"
+    settings = (
+        "  or  ".join(made.fitting_settings) if made.fitting_settings else "no tolerance up to 100 % and no fewer looks"
+    )
     yield f"  It fits with {settings}"
 
 
 def _describe_courses(made: Courses) -> Iterator[str]:
     others = ", which decides whether the whole condition holds" if made.watches_whole else ""
+    if made.earlier_value is not None:
+        others += f", after windows of {spell_number(made.earlier_value)} each"
     yield f"  Groups that grow evenly through a window, at {made.text}{others}:"
     rows: list[tuple[str, ...]] = [
         ("up to", "above it from", "alerted by then", "alerted by the close", "late on average", "with a ladder")

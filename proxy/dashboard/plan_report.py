@@ -24,7 +24,7 @@ _SCOPES = {
     BalanceScope.ANALYST_PER_UNIT: "your own cap for a unit",
 }
 WITH_DELTA = (
-    "The policy has a delta: what fits is what to expect, since how a unit is charged follows from what is left then."
+    "The policy has a delta, so what fits is an estimate: how a unit is charged depends on what is left at that time."
 )
 
 
@@ -48,13 +48,18 @@ class PlanReport:
         yield from _write_table(planned, planned.unchanged, {}, self._find_tolerance)
         yield from _describe_sum(planned.unchanged, most_nano=planned.most_nano)
         yield from self._describe_factor()
-        if self.service.catalog.budget.delta is not None:
+        if self._has_delta:
             yield WITH_DELTA
         if planned.narrowed is not None:
             yield ""
             yield "The best split that was found, to be set before each question:"
             yield from _write_table(planned, planned.narrowed, planned.tolerances, self._find_tolerance)
             yield from _describe_sum(planned.narrowed, most_nano=planned.most_nano)
+
+    @property
+    def _has_delta(self) -> bool:
+        budget = self.service.catalog.budget
+        return budget.delta is not None or budget.delta_per_cell is not None
 
     def _describe_factor(self) -> Iterator[str]:
         planned = self.planned
@@ -102,7 +107,7 @@ class PlanReport:
             "questions": _describe_questions(planned, planned.unchanged, {}, self._find_tolerance),
             "together": _describe_joint_cost(planned.unchanged),
             "fit": sum(quote.fits for quote in planned.unchanged.quotes),
-            "sure": self.service.catalog.budget.delta is None,
+            "sure": not self._has_delta,
             "max_epsilon": None if planned.most_nano is None else planned.most_nano / NANO,
             "factor": None if planned.factor is None else float(planned.factor),
             "split": None
@@ -198,13 +203,13 @@ def _describe_sum(rehearsed: RehearsedList, *, most_nano: int | None) -> Iterato
     unit = f", one unit {_write_epsilon(together.unit_epsilon_nano)}" if together.unit_epsilon_nano else ""
     yield f"Together those that fit cost one group at most {_write_epsilon(together.epsilon_nano)} epsilon{unit}."
     left = [
-        f"{_write_rest(one.left_nano)} of {_write_rest(one.cap_nano)} ({_SCOPES[one.scope]})"
+        f"{_write_floor(one.left_nano)} of {_write_floor(one.cap_nano)} ({_SCOPES[one.scope]})"
         for one in rehearsed.balances_left
     ]
     if most_nano is not None:
         left.insert(
             0,
-            f"{_write_rest(most_nano - together.epsilon_nano)} of {_write_rest(most_nano)} (--max-epsilon)",
+            f"{_write_floor(most_nano - together.epsilon_nano)} of {_write_floor(most_nano)} (--max-epsilon)",
         )
     if left:
         yield f"Left then, of the groups asked about: {', '.join(left)}."
@@ -256,5 +261,5 @@ def _write_epsilon(nano: int) -> str:
     return write_ceiling(nano / NANO)
 
 
-def _write_rest(nano: int) -> str:
+def _write_floor(nano: int) -> str:
     return spell_number(Decimal(write_floor(max(0, nano) / NANO)))

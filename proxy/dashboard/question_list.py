@@ -28,16 +28,15 @@ class ListedQuestion:
     """One question of a list that is rehearsed or planned as a whole.
 
     The question's statement begins at character `offset` of the text, counted from 0, in line `line`, counted from 1.
-    If the statement cannot be parsed, there is a `refusal` and no `asked`.
-
-    `statement` is the number of the statement. Questions inside one statement share their settings.
+    If the statement cannot be parsed, `refusal` is set and `asked_question` is None. `statement` is the number of the
+    statement. Questions inside one statement share their settings.
     """
 
     statement: int
     line: int
     offset: int
     text: str
-    asked: Asked | None
+    asked_question: Asked | None
     refusal: KeyholeError | None = None
 
 
@@ -106,7 +105,7 @@ def _list_questions(statement: Statement, catalog: Catalog) -> Iterator[Embedded
                 yield from (part for part in embedded if isinstance(part, EmbeddedQuestion))
         case ExplainStatement(questions=questions):
             yield from (one for one in questions if isinstance(one, EmbeddedQuestion))
-        case CopyStatement(copied=copied):
+        case CopyStatement(copied_query=copied):
             yield from _list_questions(classify(copied.query, catalog), catalog)
         case PrepareStatement(text=text):
             yield from _list_questions(classify(text, catalog), catalog)

@@ -90,6 +90,8 @@ class PreparedLook:
         watched, due = self.watched, self.due
         plan, run, service = watched.plan, watched.run, watched.service
         own = subtract_offsets(self.reading.question, values)
+        if plan.trend is not None:
+            own = plan.trend.compute_functionals(own, shape=self.reading.keys.shape)
         looked = plan.standing.take_look(self.state.body, own, look=due.look, noise=service.noise)
         places = CellMapping.find_for_run(plan, run)
         before = places.mark_keys(service.ledger.monitors.find_keys_in_answer(run.run, due.window))
@@ -151,7 +153,10 @@ def read_looks(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, In
 
 
 def _read_statement(service: Service, question: Question, looks: Sequence[PreparedLook]) -> Integers:
-    """Run one statement, and return its values as an array of shape (functionals, keys). Raise KH501."""
+    """Run one statement, and return its values as an array of shape (functionals, keys).
+
+    Raise KH501 if the source fails.
+    """
     shortest = min(one.watched.plan.windows.every for one in looks)
     limit = min(LONGEST_MS, int(shortest.total_seconds() * 1000))
     rewritten = looks[0].reading.rewritten if len(looks) == 1 else rewrite(question, dialect=service.source.dialect)

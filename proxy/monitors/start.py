@@ -14,12 +14,12 @@ from planner.functionals.cells import find_cell_reach
 from planner.monitors.affordable import find_fitting
 from planner.monitors.guarantee import write_promise
 from planner.monitors.monitor_plan import MonitorPlan
+from planner.monitors.sole_question import find_sole_question
 from proxy.monitors import monitor_refusals
 from proxy.open_policy.accounts import convert_to_nano, find_table_limits, make_label
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import report_unavailable_ledger
 from proxy.pipeline.claim import find_charged_keys
-from proxy.pipeline.messages import read_bare_question
 from proxy.pipeline.question_refusals import refuse_unapproved
 
 _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
@@ -53,7 +53,8 @@ def make_limits(service: Service, plan: MonitorPlan) -> Limits:
 def check_startable(service: Service, plan: MonitorPlan) -> None:
     """Refuse a monitor that the balances do not cover now. Charge nothing.
 
-    Raise KH301, KH302, KH305, KH309, KH606, KH502.
+    Raise KH301, KH302, KH305 or KH309 if a balance does not cover it, KH606 if it was started before, KH502 if the
+    ledger is not available.
     """
     charge = make_charge(service, plan)
     with explain_ledger_refusals(service, plan):
@@ -89,7 +90,11 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
             make_limits(service, plan),
             windows=None
             if plan.clears_at_once
-            else WindowAxis(make_label(plan.window_column), overlap=_count_row_windows(plan)),
+            else WindowAxis(
+                make_label(plan.window_column),
+                overlap=_count_row_windows(plan),
+                first=0 if plan.trend is None else -plan.trend.back,
+            ),
             fingerprint=plan.fingerprint,
             wording=wording,
             by=by,
@@ -101,6 +106,8 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
 def _count_row_windows(plan: MonitorPlan) -> int:
     """Return the largest number of consecutive windows in which one row is counted."""
     windows = plan.monitor.windows
+    if plan.trend is not None:
+        return plan.trend.back + 1
     if windows.sliding:
         return 2
     return 1 if windows.hop is None else -(-plan.windows.length // windows.hop)
@@ -110,7 +117,7 @@ def _find_kept_text(service: Service, plan: MonitorPlan) -> str | None:
     """Return the text of the monitor's question that the ledger may store by the policy, or None."""
     if service.keep_text == "none":
         return None
-    question = read_bare_question(plan.monitor.sql.strip().rstrip(";"), service.catalog)
+    question = find_sole_question(service.catalog, plan.monitor)
     return write_question_text(question, {}, keeps_constants=service.keep_text == "full")
 
 

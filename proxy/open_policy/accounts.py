@@ -20,7 +20,7 @@ def make_label(column: Column) -> str:
 
 
 def read_label(label: str) -> str:
-    """Return the column's name from a label of `make_label`."""
+    """Return the name of the column for which `make_label` returned a label."""
     return label.partition("=")[0]
 
 
@@ -37,6 +37,7 @@ def find_limits(catalog: Catalog, analyst: Analyst) -> Limits:
         per_table_nano=_convert_optional(budget.per_table),
         approval_above_nano=_convert_optional(budget.approval_above),
         delta=budget.delta,
+        cell_delta=budget.delta_per_cell,
         separates_analysts=separates_analysts(catalog),
         own_per_table_nano=tuple(
             (caps.table, int(caps.per_table * NANO)) for caps in budget.tables if caps.per_table is not None

@@ -31,7 +31,7 @@ from mechanisms.diagnostics.score_histogram import (
 )
 from mechanisms.formula import Booleans, Integers
 from mechanisms.noise.exact import check_rate
-from mechanisms.protocol import Noise, Unachievable
+from mechanisms.protocol import Noise, Unachievable, Words
 from planner.bind.scored_rows import bind_scores
 from planner.catalog.catalog import Catalog, Value
 from planner.functionals.row_range import make_not_true_condition
@@ -82,7 +82,7 @@ class DiagnosisKind(StrEnum):
 
 
 class Method(StrEnum):
-    """The method by which noise is added: Keyhole's own, over public or private bins, or a published one, corrected."""
+    """The method of adding noise: Keyhole's own, over public or private bins, or a published one, corrected."""
 
     OURS = "ours"
     ADAPTIVE = "adaptive"
@@ -163,7 +163,7 @@ class Diagnosis:
     groups: tuple[Released, ...]
 
     def to_bytes(self) -> bytes:
-        """Return the values as bytes, for the ledger."""
+        """Return the released values as bytes, for the ledger."""
         return json.dumps({"groups": [_write(one) for one in self.groups]}, sort_keys=True).encode()
 
     @staticmethod
@@ -399,6 +399,9 @@ class _CheckedNoise:
 
     def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         raise NotImplementedError(f"{size} coins of {probability}")
+
+    def draw_words(self, *, size: int) -> Words:
+        raise NotImplementedError(f"{size} words")
 
 
 def _write(one: Released) -> dict[str, Any]:

@@ -26,11 +26,10 @@ from proxy.report.limit_names import name_limit
 class BudgetLine:
     """One row of the budget report, in epsilon as text.
 
-    The row is about the privacy unit over all tables, a whole table, all groups by certain keys, or one group of a
-    family. `limit` names the tightest balance, and `left` is what remains of it.
-
-    `budget` is the cap with grants, or the analyst's own cap if that is lower. `spent` counts all answers that reveal
-    something about the group, including answers about overlapping groups.
+    The row is about one of these: the privacy unit over all tables, a whole table, all groups by certain keys, or one
+    group of a family. `limit` names the tightest balance, and `left` is what remains of it. `budget` is the cap with
+    grants, or the analyst's own cap if that is lower. `spent` counts all answers that reveal something about the group,
+    including answers about overlapping groups.
     """
 
     table: str
@@ -188,6 +187,7 @@ def make_document(service: Service, analyst: str | None) -> dict[str, Any]:
     caps = service.catalog.budget
     return {
         "epsilon_per_predicate": caps.per_predicate,
+        "delta_per_cell": caps.delta_per_cell,
         "epsilon_per_unit": caps.per_unit,
         "epsilon_per_query": caps.per_query,
         "unit": {
@@ -239,7 +239,7 @@ def _make_published_document(service: Service, analyst: str | None) -> dict[str,
 
 
 def find_publications(service: Service, analyst: str | None) -> tuple[Published, ...]:
-    """Return the published files that no budget covers, for the owner. Raise KH502."""
+    """Return the published files that no budget covers, for the owner. Raise KH502 if the ledger is not available."""
     if analyst is not None:
         return ()
     try:

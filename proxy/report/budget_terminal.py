@@ -20,7 +20,9 @@ def make_tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
     follow.
     """
     report = service.report_balances(analyst)
-    groups = Printed(title="Groups, in epsilon", title_justify="left")
+    delta = service.catalog.budget.delta_per_cell
+    but = "" if delta is None else f", with delta {delta:g}"
+    groups = Printed(title=f"Groups, in epsilon{but}", title_justify="left")
     filtered = any(balance.family.filter for balance in report.families)
     for heading in ("table", "grouped by", *(["filter"] if filtered else []), "data"):
         groups.add_column(heading, overflow="fold")

@@ -52,7 +52,7 @@ def list_costliest_questions(catalog: Catalog) -> Iterator[CostliestQuestion]:
     """Yield the most expensive question for each key of a table, and for each declared set of keys.
 
     A question is yielded only if the cap on a unit is the tightest: it allows less than the cap on one question and the
-    cap on a group. A question about fewer groups, or by keys of which a unit has one value, may cost more.
+    cap on a group. A question about fewer groups may cost more. So may one by keys of which a unit has one value.
     """
     budget = catalog.budget
     for table in catalog.tables:
@@ -99,17 +99,21 @@ def _find_costliest_question(table: Table, keys: tuple[Column, ...], budget: Bud
 def describe_odds(catalog: Catalog) -> Iterator[str]:
     """Yield sentences on how sure the caps let an attacker become of one unit, starting from even odds."""
     budget = catalog.budget
+    of_group = _write_exception(budget.delta_per_cell)
     if any(table.is_row_unit for table in catalog.tables):
         belief = _lower_first(write_belief(budget.per_predicate, of="that a row"))
-        yield f"  all answers about a group together: {belief}"
+        yield f"  all answers about a group together: {belief}{of_group}"
     for unit in sorted({table.unit_text for table in catalog.tables if not table.is_row_unit}):
         told = write_belief(budget.per_predicate, of=f"that one ({unit}) is in a group")
-        yield f"  all answers about a group together: {_lower_first(told)}"
+        yield f"  all answers about a group together: {_lower_first(told)}{of_group}"
     if budget.per_unit is not None and any(not table.is_row_unit for table in catalog.tables):
         units = sorted({table.unit_text for table in catalog.tables if not table.is_row_unit})
         told = write_belief(budget.per_unit, of=f"that one ({' or '.join(units)}) is in the data at all")
-        but = "" if budget.delta is None else f", but for a delta of {budget.delta:g}"
-        yield f"  all answers of all together: {_lower_first(told)}{but}"
+        yield f"  all answers of all together: {_lower_first(told)}{_write_exception(budget.delta)}"
+
+
+def _write_exception(delta: float | None) -> str:
+    return "" if delta is None else f", but for a delta of {delta:g}"
 
 
 def _lower_first(sentence: str) -> str:

@@ -122,6 +122,8 @@ def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
     ]
     if charge.renyi is not None:
         facts.insert(-1, ("unit counts", "Rényi divergences, where the policy has a delta"))
+    if charge.cell_renyi is not None:
+        facts.insert(-1, ("group counts", "Rényi divergences, where the policy has a delta_per_cell"))
     if question.monitor is not None:
         facts.insert(-1, ("monitor", question.monitor))
     if question.largest_losses is not None:
@@ -160,7 +162,7 @@ def _list_losses(question: AskedQuestion, spent: Spent) -> Iterator[str]:
 
 
 def list_loss_levels(question: AskedQuestion, spent: Spent) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Return the distinct losses from the largest down, each with the number of its keys and the first few of them."""
+    """Return the distinct losses from the largest down, each with the number of its keys and some of them."""
     cells = question.charge.cells
     losses = np.broadcast_to(spent.read_amounts(cells), cells.shape_by_column).reshape(-1)
     levels = []

@@ -16,7 +16,7 @@ from accountant.charges import NANO, ROW_UNIT
 from accountant.events.owner_events import Published, WindowOpened
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.reports.balance_report import BudgetReport
+from accountant.reports.balance_report import BudgetReport, FamilyBalance
 from planner.policy.file import Policy
 from proxy.report.terminal import make_visible
 
@@ -28,14 +28,15 @@ _MOST_DIGITS = 4  # behind the point of a percentage: beyond 99.9999 % nobody ma
 class TableReading:
     """The losses of one table.
 
-    `epsilon` is the largest loss of any unit in one cell, by all answers ever released. `unit` is "row", or has the
-    names of the unit's columns.
+    `epsilon` is the largest loss of any unit in one cell, by all answers ever released. For each cell, that bound holds
+    except with probability `delta` (None: always). `unit` is "row", or has the names of the unit's columns.
     """
 
     table: str
     unit: str
     questions: int
     epsilon: float
+    delta: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class OdometerReading:
     epsilon_per_predicate: float
     epsilon_per_unit: float | None
     cap_delta: float | None
+    group_delta: float | None
     granted: int
     published: tuple[PublishedReading, ...]
 
@@ -99,10 +101,10 @@ class OdometerReading:
 
     def write_lines(self) -> Iterator[str]:
         """Yield the losses in sentences."""
-        yield from self._say_answered()
-        yield from self._say_published()
+        yield from self._describe_answered()
+        yield from self._describe_published()
 
-    def _say_published(self) -> Iterator[str]:
+    def _describe_published(self) -> Iterator[str]:
         for one in self.published:
             yield ""
             yield (
@@ -120,7 +122,7 @@ class OdometerReading:
                     "the factors multiply."
                 )
 
-    def _say_answered(self) -> Iterator[str]:
+    def _describe_answered(self) -> Iterator[str]:
         if not self.questions:
             if self.published:
                 yield "No question has spent anything."
@@ -133,10 +135,10 @@ class OdometerReading:
         )
         for table in self.tables:
             yield ""
-            yield from _say_table(table)
+            yield from _describe_table(table)
         if any(table.unit != ROW_UNIT for table in self.tables):
             yield ""
-            yield f"Over all tables: {_say_unit(self.unit_epsilon, self.delta)}"
+            yield f"Over all tables: {_describe_unit(self.unit_epsilon, self.delta)}"
             if self.delta is not None:
                 yield (
                     f"  The cap counts this as epsilon {self.unit_balance:.4f} with delta {self.delta:g}: one unit has "
@@ -145,20 +147,23 @@ class OdometerReading:
         yield ""
         yield "Each analyst alone, without what the others were told:"
         within = "" if self.delta is None else f" with delta {self.delta:g}"
+        of_group = next((f" with delta {table.delta:g}" for table in self.tables if table.delta is not None), "")
         for one in self.analysts:
             unit = f", a whole unit {one.unit_epsilon:.4f}{within}" if one.unit_epsilon else ""
             yield (
                 f"  {one.analyst}: {one.questions:,} question{_write_plural(one.questions)}; of a group epsilon "
-                f"{one.epsilon:.4f} ({write_factor(one.epsilon)}){unit}."
+                f"{one.epsilon:.4f}{of_group} ({write_factor(one.epsilon)}){unit}."
             )
         yield ""
-        yield from self._say_possible()
+        yield from self._describe_possible()
 
-    def _say_possible(self) -> Iterator[str]:
+    def _describe_possible(self) -> Iterator[str]:
         cap = self.epsilon_per_predicate
+        within = "" if self.group_delta is None else f", each window with delta {self.group_delta:g}"
         yield (
             f"The policy lets a group lose epsilon {cap:g} in one window ({write_factor(cap)}); over {self.windows} "
-            f"window{_write_plural(self.windows)} that is {cap * self.windows:g} ({write_factor(cap * self.windows)})."
+            f"window{_write_plural(self.windows)} that is {cap * self.windows:g} ({write_factor(cap * self.windows)})"
+            f"{within}."
         )
         if self.epsilon_per_unit is not None:
             whole = self.epsilon_per_unit * self.windows
@@ -179,11 +184,14 @@ class OdometerReading:
             )
 
 
-def _say_table(table: TableReading) -> Iterator[str]:
+def _describe_table(table: TableReading) -> Iterator[str]:
     head = f"{table.table} ({table.questions:,} question{_write_plural(table.questions)}):"
+    all_answers = "All answers"
+    if table.delta is not None:
+        all_answers = f"With probability all but {_write_one_in(table.delta)}, all answers"
     if table.unit == ROW_UNIT:
         yield (
-            f"{head} All answers together can have changed anybody's odds on whether a certain row is in the data by "
+            f"{head} {all_answers} together can have changed anybody's odds on whether a certain row is in the data by "
             f"at most {write_factor(table.epsilon)} (epsilon {table.epsilon:.4f})."
         )
         yield "  Compared are the data as they are, and the same data with that one row added or left out."
@@ -191,7 +199,7 @@ def _say_table(table: TableReading) -> Iterator[str]:
         return
     unit = f"({table.unit.replace(',', ', ')})"
     yield (
-        f"{head} All answers together can have changed anybody's odds on whether a certain {unit} is in a certain "
+        f"{head} {all_answers} together can have changed anybody's odds on whether a certain {unit} is in a certain "
         f"group by at most {write_factor(table.epsilon)} (epsilon {table.epsilon:.4f})."
     )
     yield (
@@ -201,7 +209,7 @@ def _say_table(table: TableReading) -> Iterator[str]:
     yield f"  {write_belief(table.epsilon, of=f'that a {unit} is in a group')}"
 
 
-def _say_unit(epsilon: float, delta: float | None) -> str:
+def _describe_unit(epsilon: float, delta: float | None) -> str:
     but = "" if delta is None else f"with probability all but {_write_one_in(delta)}, "
     return (
         f"{but}all answers together can have changed anybody's odds on whether a certain privacy unit is in the data "
@@ -262,7 +270,7 @@ def count_windows(ledger: Ledger) -> int:
 
 
 def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
-    """Compute the odometer from a ledger. Raise `LedgerUnavailable`."""
+    """Compute the odometer from a ledger. Raise `LedgerUnavailable` if the storage fails."""
     budget = policy.budget
     report = ledger.report_balances(_find_limits(policy), covers_all_windows=True)
     asked = [question for question in ledger.read_history() if question.status != "released"]
@@ -279,7 +287,8 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
                 table=table,
                 unit=unit,
                 questions=count,
-                epsilon=_find_largest_loss(report, table, unit) / NANO,
+                epsilon=_find_largest_odds_change(report, table, unit) / NANO,
+                delta=_find_group_delta(report, table, unit, budget.delta_per_cell),
             )
             for (table, unit), count in sorted(counts.items())
         ),
@@ -298,6 +307,7 @@ def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
         epsilon_per_predicate=budget.epsilon_per_predicate,
         epsilon_per_unit=budget.epsilon_per_unit,
         cap_delta=budget.delta,
+        group_delta=budget.delta_per_cell,
         granted=len(ledger.owner.list_grants()),
         published=tuple(_read_publication(event) for event in ledger.owner.find_publications()),
     )
@@ -316,15 +326,17 @@ def _read_publication(event: Published) -> PublishedReading:
     )
 
 
-def _find_largest_loss(report: BudgetReport, table: str, unit: str) -> int:
-    return max(
-        (
-            max(balance.lost_nano, default=0)
-            for balance in report.families
-            if (balance.family.table, balance.family.unit) == (table, unit)
-        ),
-        default=0,
-    )
+def _list_families(report: BudgetReport, table: str, unit: str) -> list[FamilyBalance]:
+    return [one for one in report.families if (one.family.table, one.family.unit) == (table, unit)]
+
+
+def _find_largest_odds_change(report: BudgetReport, table: str, unit: str) -> int:
+    return max((balance.odds_nano for balance in _list_families(report, table, unit)), default=0)
+
+
+def _find_group_delta(report: BudgetReport, table: str, unit: str, delta: float | None) -> float | None:
+    """Return the delta if some group of the table is charged by curve."""
+    return delta if any(balance.is_by_curve for balance in _list_families(report, table, unit)) else None
 
 
 def _find_limits(policy: Policy) -> Limits:
@@ -336,6 +348,7 @@ def _find_limits(policy: Policy) -> Limits:
         analyst_per_predicate_nano=None,
         analyst_per_unit_nano=None,
         delta=budget.delta,
+        cell_delta=budget.delta_per_cell,
         separates_analysts=False,
     )
 

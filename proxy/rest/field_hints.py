@@ -11,6 +11,7 @@ _FIELDS = (
     "min_base",
     "guard",
     "mechanism",
+    "test",
     "most_positives",
     "public_knowledge",
     "max_epsilon",

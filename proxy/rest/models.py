@@ -58,7 +58,7 @@ def _make_setting_field(name: str) -> Any:
 
 
 class QuestionIn(BaseModel):
-    """A question and, optionally, the accuracy to answer it with (the policy's defaults otherwise)."""
+    """A question, and optionally the accuracy of its answer. Without one, the policy's defaults apply."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -84,6 +84,7 @@ class QuestionIn(BaseModel):
     min_base: float | None = _make_setting_field("min_base")
     guard: Text | None = _make_setting_field("guard")
     mechanism: Text | None = _make_setting_field("mechanism")
+    test: Text | None = _make_setting_field("test")
     most_positives: int | None = _make_setting_field("most_positives")
     public_knowledge: Text | None = _make_setting_field("public_knowledge")
     max_epsilon: float | None = _make_setting_field("max_epsilon")
@@ -112,14 +113,16 @@ class QuestionIn(BaseModel):
 
 
 class PlanIn(BaseModel):
-    """Questions in the order in which they are to be asked, and what all of them together may cost one group."""
+    """Questions in the order in which they will be asked, and the most that all together may cost one group."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     questions: Annotated[list[QuestionIn], Field(min_length=1, max_length=MOST_PLANNED)]
     max_epsilon: Annotated[
         float | None,
-        Field(gt=0, le=1000, description="the most that all of it may cost any group; null: as much as the caps admit"),
+        Field(
+            gt=0, le=1000, description="the most that all questions may cost one group; null: the caps alone limit it"
+        ),
     ] = None
 
     def make_list(self, analyst: Analyst, service: Service, *, today: date) -> tuple[ListedQuestion, ...]:
@@ -135,7 +138,7 @@ def _read_one(number: int, one: QuestionIn, analyst: Analyst, service: Service, 
             asked = one.make_asked(analyst, service, today=today)
     except KeyholeError as error:
         refusal = error
-    return ListedQuestion(statement=number, line=1, offset=0, text=one.sql, asked=asked, refusal=refusal)
+    return ListedQuestion(statement=number, line=1, offset=0, text=one.sql, asked_question=asked, refusal=refusal)
 
 
 def _read_value(sent: Parameter) -> Value | None:
@@ -143,23 +146,25 @@ def _read_value(sent: Parameter) -> Value | None:
 
 
 class RankingOut(BaseModel):
-    """The measure by which groups are ranked, and how near each other they may stand in either order."""
+    """The measure by which groups are ranked, and the tolerance within which their order may be wrong."""
 
     by: str
     order: Annotated[str, Field(description="greatest first, or least first")]
     limit: Annotated[int, Field(description="the most groups that are returned")]
-    offset: Annotated[int, Field(description="the first so many of these are passed over")] = 0
-    partition: Annotated[list[str], Field(description="the keys for each of whose values groups are ranked")] = []
-    tolerance: Annotated[float, Field(description="in the unit of what is ranked by")]
+    offset: Annotated[int, Field(description="the number of groups at the front that are skipped")] = 0
+    partition: Annotated[
+        list[str], Field(description="the keys; groups are ranked separately for each combination of their values")
+    ] = []
+    tolerance: Annotated[float, Field(description="in the unit of the ranked measure")]
     swapped_at_most: Annotated[
-        float, Field(description="how often two returned groups further apart stand in the wrong order")
+        float, Field(description="the rate at which two returned groups that differ by more are in the wrong order")
     ]
-    epsilon: Annotated[float, Field(description="what ranking a group costs at most")]
+    epsilon: Annotated[float, Field(description="the most that ranking costs one group")]
     looks: int
 
 
 class Guarantee(BaseModel):
-    """The promise of the answer, for the analyst: loss is always "at most"."""
+    """The promise of the answer: its error rates, its tolerances, and the most that it costs a group."""
 
     sentence: str
     fnr: Annotated[float | None, Field(description="null: no bound")]
@@ -167,18 +172,21 @@ class Guarantee(BaseModel):
     tolerance: Annotated[dict[str, float], Field(description="by aggregate, in the unit of its threshold")]
     epsilon_at_most: float
     wrong_groups_at_most: Annotated[
-        float | None, Field(description="on average, were all groups just beyond the slack; null: no bound")
+        float | None,
+        Field(description="the mean number, if all groups failed just beyond the tolerance; null: no bound"),
     ] = None
     most_groups: Annotated[int | None, Field(description="the most keys that are returned; null: no limit")] = None
-    cells: Annotated[str | None, Field(description="the promise per cell; null: each row is a unit")] = None
+    cells: Annotated[
+        str | None, Field(description="the promise about one unit in one group; null: each row is a unit")
+    ] = None
     predicates: Annotated[
-        dict[str, str], Field(description="by column of a scorecard, the formula whose truth it is")
+        dict[str, str], Field(description="for each predicate column of a scorecard, its formula")
     ] = {}
-    ranking: Annotated[RankingOut | None, Field(description="of a ranking, what is ranked by; null: no ranking")] = None
+    ranking: Annotated[RankingOut | None, Field(description="the measure of a ranking; null: no ranking")] = None
 
 
 class BalanceOut(BaseModel):
-    """The rest of one balance: of the asked group that has least left, of the unit, or of the table."""
+    """The rest of one balance: of the tightest group in the question, of a unit, or of the table."""
 
     of: Annotated[str, Field(description="group, unit or table")]
     epsilon: float
@@ -186,15 +194,19 @@ class BalanceOut(BaseModel):
 
 
 class Cost(BaseModel):
-    """The highest cost of the answer, and the rest for another one at that price."""
+    """The most that the answer can have cost, and how many more answers at that price fit."""
 
     sentence: str
-    group_at_most: Annotated[float, Field(description="what one group lost at most")]
-    unit_at_most: Annotated[float | None, Field(description="what one privacy unit lost; null: a unit is one row")]
-    groups_of_one_unit: Annotated[int | None, Field(description="the groups whose losses one unit bears together")]
+    group_at_most: Annotated[float, Field(description="the most that one group lost")]
+    unit_at_most: Annotated[
+        float | None, Field(description="the most that one privacy unit lost; null: each row is a unit")
+    ]
+    groups_of_one_unit: Annotated[
+        int | None, Field(description="the number of groups whose losses add up for one unit")
+    ]
     left: list[BalanceOut]
-    further_questions: Annotated[int | None, Field(description="so many more fit at least; null: it cost nothing")]
-    limit: Annotated[str | None, Field(description="the name of the limit that `further_questions` comes from")]
+    further_questions: Annotated[int | None, Field(description="at least this many more fit; null: it cost nothing")]
+    limit: Annotated[str | None, Field(description="the name of the limit that decides `further_questions`")]
 
 
 class PageOut(BaseModel):
@@ -202,13 +214,13 @@ class PageOut(BaseModel):
 
     columns: Annotated[
         list[str],
-        Field(description="the keys, then the predicates of a scorecard, by name: in later pages by number"),
+        Field(description="the key columns, then the predicates of a scorecard; later pages number the predicates"),
     ]
     keys: Annotated[
-        list[list[str | None]], Field(description="one list per group, as PostgreSQL's text; null where it is NULL")
+        list[list[str | None]], Field(description="one list per group, as PostgreSQL's text; null means NULL")
     ]
     data_version: str
-    count: Annotated[int, Field(ge=0, description="the keys of the whole answer")]
+    count: Annotated[int, Field(ge=0, description="the number of keys in the whole answer")]
     next: Annotated[str | None, Field(description="the cursor of the next page; null: there is none")]
 
 
@@ -226,15 +238,20 @@ class NumberOut(BaseModel):
     """The content of a column of the select list that says how large a group is."""
 
     name: str
-    told: Annotated[str, Field(description="null: nothing; threshold: what HAVING proves; bands: a band's lower edge")]
-    says: Annotated[str, Field(description="of every group, as at least 501; the lower edges of bands")]
+    told: Annotated[
+        str,
+        Field(description="null: nothing; threshold: a bound that HAVING proves; bands: the lower edge of its band"),
+    ]
+    says: Annotated[
+        str, Field(description="the statement about every group, such as at least 501, or the lower edges of the bands")
+    ]
 
 
 class NumbersOut(BaseModel):
-    """The sizes that a select list shows, and what is told of each."""
+    """The columns of a select list that ask for sizes, and the content of each."""
 
     columns: list[NumberOut]
-    sentences: Annotated[list[str], Field(description="what an analyst is told beside the answer")]
+    sentences: Annotated[list[str], Field(description="the notices for the analyst")]
 
 
 class AnswerOut(PageOut):
@@ -242,38 +259,43 @@ class AnswerOut(PageOut):
 
     shown: Annotated[
         ShownOut | None,
-        Field(description="null: no scorecard, or one whose select list only PostgreSQL could run"),
+        Field(description="null: no scorecard, or one whose select list only PostgreSQL could evaluate"),
     ] = None
     numbers: Annotated[
-        NumbersOut | None, Field(description="what is told of sizes in the select list; null: it has none")
+        NumbersOut | None, Field(description="the content of columns that ask for sizes; null: there are none")
     ] = None
     guarantee: Guarantee
     cost: Annotated[Cost | None, Field(description="null: it cost nothing this time")] = None
-    reused: Annotated[bool, Field(description="released before: nothing was spent this time")]
-    shared_noise: Annotated[str | None, Field(description="which earlier questions' noise it shares; null: none")]
+    reused: Annotated[bool, Field(description="true: the answer was released before, so nothing was spent this time")]
+    shared_noise: Annotated[
+        str | None, Field(description="a sentence about the earlier questions whose noise it shares; null: none")
+    ]
 
 
 class MonitorOut(BaseModel):
-    """A monitor: how far it is, and what it promises. Times are UTC."""
+    """A monitor: its progress and its promise. Times are UTC."""
 
     name: str
     comment: str | None
     state: Annotated[str, Field(description="waiting, running, paused or ended")]
-    reason: Annotated[str | None, Field(description="what its owner said of its state")]
-    keys: Annotated[list[str], Field(description="the columns of its keys")]
+    reason: Annotated[str | None, Field(description="the owner's reason for the state")]
+    keys: Annotated[list[str], Field(description="the key columns")]
     every_s: Annotated[float, Field(description="seconds between looks")]
-    window_s: Annotated[float, Field(description="seconds of a window")]
+    window_s: Annotated[float, Field(description="the length of a window in seconds")]
     looks_made: int
     looks_planned: int
     look: Annotated[int, Field(description="the number of the last look; 0: none")]
     next_look: str | None
     last_look: str | None
-    fnr: Annotated[float | None, Field(description="of a look; null: no bound")]
-    fpr: Annotated[float | None, Field(description="of a window; null: no bound")]
+    fnr: Annotated[float | None, Field(description="for each look; null: no bound")]
+    fpr: Annotated[float | None, Field(description="for each window; null: no bound")]
     tolerance: str
-    epsilon_per_group: Annotated[float, Field(description="what a group's window costs at most")]
-    epsilon_per_unit: Annotated[float | None, Field(description="of the whole horizon; null: a unit is one row")]
-    contract: Annotated[str, Field(description="what is promised, in a sentence")]
+    epsilon_per_group: Annotated[float, Field(description="the most that one window costs one group")]
+    epsilon_per_unit: Annotated[
+        float | None,
+        Field(description="the most that the whole horizon costs one privacy unit; null: each row is a unit"),
+    ]
+    contract: Annotated[str, Field(description="the promise, in a sentence")]
 
 
 class MonitorsOut(BaseModel):
@@ -283,40 +305,47 @@ class MonitorsOut(BaseModel):
 
 
 class AlertOut(BaseModel):
-    """A group that came into a monitor's answer, and stays in it until its window closes, or until it is cleared."""
+    """A group that entered a monitor's answer. It stays until its window closes, or until the alert is cleared."""
 
     monitor: str
-    key: Annotated[dict[str, str | None], Field(description="by column, as PostgreSQL's text; null for NULL")]
-    window: Annotated[str | None, Field(description="when its window began; null where alerts clear at once")]
-    window_closes: Annotated[str | None, Field(description="null where alerts clear at once")]
+    key: Annotated[
+        dict[str, str | None], Field(description="the key's values by column, as PostgreSQL's text; null for NULL")
+    ]
+    window: Annotated[str | None, Field(description="when the window began; null if alerts clear at once")]
+    window_closes: Annotated[str | None, Field(description="when the window closes; null if alerts clear at once")]
     alerted_at: str
-    look: Annotated[int, Field(description="the number of the look")]
-    cleared_at: Annotated[str | None, Field(description="when it went out of the answer, if it did, as known now")]
+    look: Annotated[int, Field(description="the number of the look that alerted")]
+    cleared_at: Annotated[
+        str | None, Field(description="when the group left the answer; null if it has not left so far")
+    ]
 
 
 class ClearingOut(BaseModel):
-    """A group that went out of a monitor's answer."""
+    """A group that left a monitor's answer."""
 
     monitor: str
-    key: Annotated[dict[str, str | None], Field(description="by column, as PostgreSQL's text; null for NULL")]
-    alerted_at: Annotated[str, Field(description="when it had come into the answer")]
+    key: Annotated[
+        dict[str, str | None], Field(description="the key's values by column, as PostgreSQL's text; null for NULL")
+    ]
+    alerted_at: Annotated[str, Field(description="when the group had entered the answer")]
     cleared_at: str
     look: Annotated[int, Field(description="the number of the look that cleared it")]
 
 
 class AlertsOut(BaseModel):
-    """The changes of some looks of a monitor, whole looks, the oldest first."""
+    """The changes of some looks of a monitor, the oldest first. Each look is included whole."""
 
     alerts: list[AlertOut]
     cleared: Annotated[
-        list[ClearingOut], Field(description="also alerts of earlier pages, by the look that cleared them")
+        list[ClearingOut],
+        Field(description="the cleared alerts, also those of earlier pages, in the order of the clearing looks"),
     ]
-    look: Annotated[int, Field(description="these are all up to this look")]
-    next: Annotated[int | None, Field(description="`after` of the next page; null: there is none yet")]
+    look: Annotated[int, Field(description="the last look whose changes are included")]
+    next: Annotated[int | None, Field(description="the value of `after` for the next page; null: there is none yet")]
 
 
 class Health(BaseModel):
-    """The state of the process: it answers or not. Says nothing about data."""
+    """The state of the process: if it can answer. It says nothing about data."""
 
     status: str
 
@@ -327,9 +356,9 @@ class Problem(BaseModel):
     type: Annotated[str, Field(examples=["urn:keyhole:error:KH101"])]
     title: str
     status: int
-    code: Annotated[str, Field(description="stable; docs/errors.md has them all")]
+    code: Annotated[str, Field(description="a stable code; docs/errors.md lists all")]
     sqlstate: str
     meaning: str
     detail: str | None = None
     hint: str | None = None
-    position: Annotated[int | None, Field(description="1-based character in sql")] = None
+    position: Annotated[int | None, Field(description="the character in `sql`, counted from 1")] = None

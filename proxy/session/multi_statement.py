@@ -72,7 +72,7 @@ class ScriptRunner:
             if not part.text.isascii():
                 await self._exchange.settle()
                 await self._text.refresh_encoding()  # an earlier statement may have changed the encoding
-            if _takes_parameters(part):
+            if _has_parameters(part):
                 await self._run_failing(part)
             if await self._questions.is_for_keyhole(part):
                 await self._ask_question(part, AskingMode.TOGETHER if several else AskingMode.ALONE)
@@ -106,14 +106,15 @@ class ScriptRunner:
     async def _ask_question(self, part: StatementPart, how: AskingMode) -> None:
         self._exchange.parse(PART, self._text.encode(part.shadow_text), offset=part.offset)
         expected = self._exchange.describe(b"S", PART)
+        state_answer = self._questions.ask_state_early(part, PART)
         await self._exchange.settle()
         bound = Bind(PART, PART, (), (), ())
         portal = Portal(Statement(part, part.text, parse_description(expected), PART, part.text), bound)
-        await self._questions.answer(portal, Execute(PART, 0), how=how)
+        await self._questions.answer(portal, Execute(PART, 0), how=how, state_answer=state_answer)
         self._exchange.close(b"P", PART)
 
 
-def _takes_parameters(part: StatementPart) -> bool:
+def _has_parameters(part: StatementPart) -> bool:
     return (
         "$" in part.text
         and part.first_word != "prepare"

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from planner.bind.other_tables import offer_join
 from planner.catalog.catalog import Catalog, Table
 from planner.errors import UnknownColumn
+from planner.extract.hints.windows_around import write_windows_around
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.parser.lexer import spell_name
 from planner.values.sql_literals import quote_text as text_literal
@@ -27,14 +28,17 @@ _COLUMN = re.compile(r'column (?:"([^"]+)"|\S*?\.?([^".\s]+)) does not exist', r
 _UNGROUPED = re.compile(r'column "(?:.*\.)?([^".]+)" must appear in the GROUP BY clause or be used in .*', re.DOTALL)
 _HAVING = re.compile(r"\bHAVING\b", re.IGNORECASE)
 _AGGREGATE_IN_WHERE = "aggregate functions are not allowed in WHERE"
+_WINDOW_IN_CLAUSE = "window functions are not allowed in "
+_WINDOWING = b"42P20"
 _NO_RELATION, _NO_COLUMN, _SYNTAX, _GROUPING = b"42P01", b"42703", b"42601", b"42803"
 _IN_SINGLE_QUOTES = "A text is written in single quotes: {}."
+_NAME_WINDOW = "Name the window in a subquery, and compare it in the WHERE of the query around."
 _AFTER_TABLE = {"where", "group", "having", "order", "join", "left", "right", "inner", "full", "cross", "natural", "on"}
 _MOST_NAMES = 5_000  # that a name is held against
 
 
 class NameHints:
-    """The hints for one session of an analyst. `encoding` returns the client's encoding."""
+    """The hints about misspelled names for one session of an analyst. `encoding` returns the client's encoding."""
 
     def __init__(
         self, catalog: Catalog, analyst: str, *, encoding: Callable[[], str], hint_in_message: Callable[[], bool]
@@ -72,6 +76,8 @@ class NameHints:
                 hint = self._suggest_aggregate(named[1], text, at)
             case code if code == _GROUPING and message == _AGGREGATE_IN_WHERE:
                 hint = "A condition on an aggregate stands in HAVING."
+            case code if code == _WINDOWING and message.startswith(_WINDOW_IN_CLAUSE):
+                hint = _suggest_subquery(text)
         if hint is None:
             return frame
         without = Report(report.kind, tuple(field for field in report.fields if field[0] != b"H"))
@@ -163,6 +169,12 @@ class NameHints:
         ]
         relations += [(table.name, [one.name for one in table.columns]) for table in self._catalog.public_tables]
         return [column for name, columns in relations if name.lower() in lowered for column in columns]
+
+
+def _suggest_subquery(text: str) -> str:
+    """Return a hint for a window where PostgreSQL allows none, with the statement as it may be written if possible."""
+    written = write_windows_around(text)
+    return _NAME_WINDOW if written is None else f"Instead you can ask: {written};"
 
 
 def _find_nearest_name(wanted: str, names: Iterator[str] | list[str] | dict[str, str]) -> str | None:

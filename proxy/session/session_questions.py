@@ -62,7 +62,7 @@ class _WrittenAnswer:
 
 
 class SessionQuestions:
-    """The handler of one session's questions."""
+    """The part of a session that answers questions, in the simple and in the extended protocol."""
 
     def __init__(self, session: SessionParts, *, reporter: ErrorReporter) -> None:
         self._reporter = reporter
@@ -75,15 +75,28 @@ class SessionQuestions:
         self._analyst = session.analyst
         self._work = session.work
 
-    async def answer(self, portal: Portal, execute: Execute, *, how: AskingMode) -> bool:
+    def ask_state_early(self, part: StatementPart, name: bytes) -> ExpectedAnswer | None:
+        """Request the session's state together with the description of a statement, to be given to `answer`.
+
+        Return None if something of the statement must run in the shadow first.
+        """
+        if part.statements_before or part.execute_statement is not None or part.copied_query is not None:
+            return None
+        return self._exchange.ask_state(name)
+
+    async def answer(
+        self, portal: Portal, execute: Execute, *, how: AskingMode, state_answer: ExpectedAnswer | None = None
+    ) -> bool:
         """Answer a question: read settings, plan, prepare in the shadow, release, run.
 
-        Nothing is charged before `release`.
+        Nothing is charged before `release`. `state_answer` is the result of `ask_state_early`, if it was called.
 
         Return False and release nothing if the shadow has another portal under that name by now.
         """
         with self._work.register_question() as withdrawn:
-            prepared = await self._bind_answer(portal, execute.portal, how=how, withdrawn=withdrawn)
+            prepared = await self._bind_answer(
+                portal, execute.portal, how=how, withdrawn=withdrawn, state_answer=state_answer
+            )
         if prepared is None:
             return False
         tag = None if prepared.tag is None else prepared.tag.encode()
@@ -100,7 +113,13 @@ class SessionQuestions:
             await self._bind_answer(portal, name, how=AskingMode.PORTAL_AFTER, withdrawn=withdrawn)
 
     async def _bind_answer(
-        self, portal: Portal, name: bytes, *, how: AskingMode, withdrawn: Event
+        self,
+        portal: Portal,
+        name: bytes,
+        *,
+        how: AskingMode,
+        withdrawn: Event,
+        state_answer: ExpectedAnswer | None = None,
     ) -> PreparedRequest | None:
         """Release the answer and bind it to the portal `name`. Return None if the shadow has another portal there."""
         in_query = how in (AskingMode.ALONE, AskingMode.TOGETHER)
@@ -112,14 +131,14 @@ class SessionQuestions:
         if not in_query:
             self._exchange.describe(b"P", name)  # insists that the portal still exists
         if first.copied_query is not None:
-            portal = await self._read_copied(portal, first.copied_query)
+            portal = await self._make_copy_portal(portal, first.copied_query)
         like = portal.statement.description
         if first_of_batch and first.statements_before:
             if not _declares_held_cursor(first):
                 # a cursor that no transaction keeps: alone between two batches, it is refused by PostgreSQL itself
                 self._relay.send(_SYNC, ExpectedAnswer(AnswerEnd.SYNC, shown_frames=NOTHING))
             self._rehearse(first)
-        state_answer = self._exchange.ask_state(name)
+        state_answer = self._exchange.ask_state(name) if state_answer is None else state_answer
         values = self._ask_values(portal)
         await self._exchange.settle()
         self._text.use_reported_encoding(self._exchange.decode_encoding(state_answer))
@@ -165,15 +184,21 @@ class SessionQuestions:
                 found.parameters,
                 analyst=self._analyst,
                 is_utc=state.is_utc,
+                skipped_midnights=state.skipped_midnights,
                 casts=found.casts,
             )
             prepared = await self._work.run(partial(self._asker.prepare, request))
-            await self._exchange.prepare_answer(
-                self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like
-            )
             rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]
+            described = self._exchange.prepare_answer(
+                self._text.encode(prepared.sql), like.types, arrays=prepared.arrays
+            )
             await self._exchange.rehearse_answer(
-                portal.bind_message, rehearsal, arrays=prepared.arrays, codec=self._text.codec
+                portal.bind_message,
+                rehearsal,
+                arrays=prepared.arrays,
+                codec=self._text.codec,
+                described=described,
+                like=like,
             )
             if part.copied_query is not None:
                 behind = self._text.encode(part.copied_query.suffix)
@@ -206,11 +231,11 @@ class SessionQuestions:
             keys = None
         return _WrittenAnswer(keys, released.notices)
 
-    async def _read_copied(self, portal: Portal, copied: CopiedQuery) -> Portal:
+    async def _make_copy_portal(self, portal: Portal, copied: CopiedQuery) -> Portal:
         """Return a portal for the query inside a COPY, which takes no parameters."""
         part = portal.statement.part
         query = self._text.encode(copied.shadow_text or copied.query)
-        like = await self._exchange.describe_copied(query, offset=part.offset)
+        like = await self._exchange.describe_copied_query(query, offset=part.offset)
         if like.types:
             # as it stands it fails, by the very error that PostgreSQL has for it
             self._exchange.run(self._text.encode(part.text), offset=part.offset)

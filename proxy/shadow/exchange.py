@@ -22,9 +22,10 @@ from proxy.shadow.findings import (
     ShadowFailed,
     StatementDescription,
     find_reading_settings,
+    find_skipped_midnights,
     is_utc,
-    parse_prepared_statement,
     parse_description,
+    parse_prepared_statement,
     read_row,
     read_rows,
 )
@@ -113,7 +114,8 @@ class ShadowExchange:
     async def undo_own_statement(self) -> None:
         """Make the client's next statement the first of its batch, as if Keyhole had sent no statement before it.
 
-        Do nothing if the client itself has already run a statement in the batch. Raise ShadowFailed.
+        Do nothing if the client itself has already run a statement in the batch.
+        Raise ShadowFailed if the shadow fails.
         """
         await self.settle()
         if self._relay.answers.is_fresh:
@@ -158,7 +160,7 @@ class ShadowExchange:
         return (name or b"").decode("ascii")
 
     async def read_setting(self, name: str) -> bytes | None:
-        """Return the session's value of a setting, or None if it has none. Raise ShadowFailed."""
+        """Return the session's value of a setting, or None if it has none. Raise ShadowFailed if the shadow fails."""
         self.parse(SETTING, f"SELECT pg_catalog.current_setting('{name}', true)".encode())
         answer = self._run(Bind(SETTING, SETTING, (), (), ()))
         await self.settle()
@@ -214,7 +216,7 @@ class ShadowExchange:
         return tuple(map(parse_prepared_statement, read_rows(answer)))
 
     def describe(self, what: bytes, name: bytes) -> ExpectedAnswer:
-        """Request the description of a statement or portal. Call `read_described` on the reply after `settle`."""
+        """Request the description of a statement or portal. Call `parse_description` on the reply after `settle`."""
         return self._send_hidden(Describe(what, name).encode(), AnswerEnd.DESCRIBE)
 
     def ask_state(self, portal: bytes) -> ExpectedAnswer:
@@ -241,7 +243,9 @@ class ShadowExchange:
     async def evaluate_arguments(
         self, given: bytes, types: tuple[int, ...], *, given_at: int
     ) -> tuple[bytes | None, ...]:
-        """Let PostgreSQL evaluate EXECUTE's arguments, and return the values in binary format. Raise ShadowFailed.
+        """Let PostgreSQL evaluate EXECUTE's arguments, and return the values in binary format.
+
+        Raise ShadowFailed if the shadow fails.
 
         `given_at` is the position of the arguments in the client's text, to which error positions refer.
         """
@@ -283,8 +287,8 @@ class ShadowExchange:
             for field in like.rows.fields
         )
 
-    async def describe_copied(self, query: bytes, *, offset: int) -> StatementDescription:
-        """Return the parameters and columns of the query inside a COPY. Raise ShadowFailed."""
+    async def describe_copied_query(self, query: bytes, *, offset: int) -> StatementDescription:
+        """Return the parameters and columns of the query inside a COPY. Raise ShadowFailed if the shadow fails."""
         self.parse(COPIED, query, offset=offset)
         expected = self.describe(b"S", COPIED)
         await self.settle()
@@ -308,12 +312,10 @@ class ShadowExchange:
         message = Bind(portal, OUTER, (), (), bound.result_formats)
         self._send_hidden(message.encode(), AnswerEnd.BIND, when_too_large=when_too_large)
 
-    async def prepare_answer(
-        self, sql: bytes, types: tuple[int, ...], *, arrays: int, like: StatementDescription
-    ) -> None:
-        """Prepare the statement that runs in place of a question, and check that both have the same columns.
+    def prepare_answer(self, sql: bytes, types: tuple[int, ...], *, arrays: int) -> ExpectedAnswer:
+        """Prepare the statement that runs in place of a question, and request its description for `rehearse_answer`.
 
-        Raise KH106 and KH404.
+        Raise KH404.
         """
         if len(types) + arrays > MOST_PARAMETERS:
             raise KeyholeError(
@@ -322,29 +324,36 @@ class ShadowExchange:
                 hint="Write some values into the text, or give a list as one array: = ANY ($1).",
             )
         self.parse(OUTER, sql, types + (TEXT_ARRAY,) * arrays)
-        expected = self.describe(b"S", OUTER)
-        await self.settle()
-        if parse_description(expected).signature != like.signature:
-            raise KeyholeError(
-                "KH106",
-                "a whole row of a question cannot be returned",
-                hint="Name the columns: SELECT key FROM (SELECT key FROM ... HAVING ...) AS t.",
-            )
+        return self.describe(b"S", OUTER)
 
     async def rehearse_answer(
-        self, bound: Bind, statements: Sequence[bytes], *, arrays: int, codec: codecs.CodecInfo
+        self,
+        bound: Bind,
+        statements: Sequence[bytes],
+        *,
+        arrays: int,
+        codec: codecs.CodecInfo,
+        described: ExpectedAnswer,
+        like: StatementDescription,
     ) -> None:
         """Bind the prepared answer without keys, because PostgreSQL then checks privileges.
 
-        The client sees only errors.
+        The client sees only errors. Check that the answer, as it was `described`, has the question's columns. With
+        `statements`, also run the answer without keys, and then these statements.
 
-        With `statements`, also run the answer without keys, and then these statements. Raise ShadowFailed if one fails.
+        Raise ShadowFailed if PostgreSQL refuses something, and KH106.
         """
         self.bind_answer(REHEARSAL, bound, (encode_text_array((), codec),) * arrays)
         if statements:
             self._send_hidden(Execute(REHEARSAL, 0).encode(), AnswerEnd.EXECUTE)
         self._send_hidden(Close(b"P", REHEARSAL).encode(), AnswerEnd.CLOSE)
         await self.settle()
+        if parse_description(described).signature != like.signature:
+            raise KeyholeError(
+                "KH106",
+                "a whole row of a question cannot be returned",
+                hint="Name the columns: SELECT key FROM (SELECT key FROM ... HAVING ...) AS t.",
+            )
         for sql in statements:
             self.parse(REHEARSAL, sql)
             self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()))
@@ -387,6 +396,7 @@ class ShadowExchange:
             settings=named,
             wants_notices=wanted,
             is_utc=is_utc(zone),
+            skipped_midnights=find_skipped_midnights(zone),
             portal=running,
             reading_settings=find_reading_settings(found[:-1]),
         )

@@ -1,12 +1,16 @@
 """The shadow's replies to Keyhole's own messages, as values."""
 
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from proxy.shadow.answers import ExpectedAnswer
 from proxy.wire import backend
 from proxy.wire.backend import DataRow, ParameterDescription, RowDescription
 from proxy.wire.frames import FrameReader
 
+_FIRST_YEAR, _LAST_YEAR = 1970, 2100  # clocks were moved at midnight in these years, or may be
 READING_SETTINGS = ("DateStyle", "IntervalStyle", "TimeZone", "client_encoding")
 
 
@@ -44,7 +48,8 @@ class SessionState:
     """The settings of the session, and the text of the statement behind a portal.
 
     The settings are the `keyhole.*` values (None or empty means unset), whether the client wants notices, and whether
-    its TimeZone is UTC. `portal` is the text of the statement behind the portal that was asked about.
+    its TimeZone is UTC. `skipped_midnights` are the days on which clocks there jump over midnight.
+    `portal` is the text of the statement behind the portal that was asked about.
     `reading_settings` are the settings by which PostgreSQL reads parameters in text form, in the order of
     `READING_SETTINGS`.
     """
@@ -52,6 +57,7 @@ class SessionState:
     settings: dict[str, str | None]
     wants_notices: bool
     is_utc: bool
+    skipped_midnights: tuple[date, ...]
     portal: str | None
     reading_settings: tuple[bytes, ...]
 
@@ -108,3 +114,31 @@ def read_rows(expected: ExpectedAnswer) -> list[tuple[bytes | None, ...]]:
 def is_utc(zone: bytes | None) -> bool:
     """Return True if a TimeZone setting means UTC."""
     return zone is not None and zone.lower() in (b"utc", b"etc/utc", b"gmt", b"etc/gmt")
+
+
+@lru_cache(maxsize=64)
+def find_skipped_midnights(zone: bytes | None) -> tuple[date, ...]:
+    """Return the days whose midnight a TimeZone's clocks jump over. Return none for a zone without a known history.
+
+    >>> date(2018, 11, 4) in find_skipped_midnights(b"America/Sao_Paulo")
+    True
+    >>> find_skipped_midnights(b"Europe/Berlin")
+    ()
+    """
+    try:
+        known = ZoneInfo((zone or b"UTC").decode("ascii"))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ()
+    found: list[date] = []
+    day, end = datetime(_FIRST_YEAR, 1, 1, tzinfo=known), datetime(_LAST_YEAR, 1, 1, tzinfo=known)
+    while day < end:
+        later = day + timedelta(weeks=1)
+        if later.utcoffset() != day.utcoffset():  # clocks were moved in that week
+            week = (day + timedelta(days=number) for number in range(8))
+            found += [one.date() for one in week if _is_skipped(one, known)]
+        day = later
+    return tuple(dict.fromkeys(found))
+
+
+def _is_skipped(time: datetime, zone: ZoneInfo) -> bool:
+    return time.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != time.replace(tzinfo=None)

@@ -71,6 +71,19 @@ CASES = (
     ("ada", f"{ASKED} WHERE count(*) > 5 GROUP BY country", "42803", "A condition on an aggregate stands in HAVING."),
     (
         "ada",
+        f"{ASKED} {GROUPED} count(*) > 2 * avg(count(*)) OVER () AND count(*) > 20 ORDER BY country",
+        "42P20",
+        "Instead you can ask: SELECT country FROM (SELECT country, count(*) AS n, avg(count(*)) OVER () AS w "
+        "FROM visits GROUP BY country) AS q WHERE n > 2 * w AND n > 20 ORDER BY country;",
+    ),
+    (
+        "ada",
+        "SELECT country FROM regions WHERE rank() OVER (ORDER BY country) < 3",
+        "42P20",
+        "Name the window in a subquery, and compare it in the WHERE of the query around.",
+    ),
+    (
+        "ada",
         f"SELECT country, count(*) AS n FROM visits {GROUPED} n > 20 AND sum(amount) > 5",
         "42703",
         f"{ASKED} {GROUPED} count(*) > 20 AND sum(amount) > 5;",
