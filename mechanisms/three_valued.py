@@ -52,45 +52,72 @@ def settle_formula(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: 
 def find_undecided_keys(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
     """Return for each functional the keys for which one of its undecided literals can still change the formula's value.
 
-    Guarantee: never leaves out a literal that can, taking literals as independent; exact for trees without
-    repetition and, up to `_MOST_TERMS` terms, for a disjunction of conjunctions of literals and its dual.
+    Guarantee: no literal that can change the value is left out, if literals are taken as independent. The result is
+    exact for trees without repetition and, up to `_MOST_TERMS` terms, for a disjunction of conjunctions of literals and
+    its dual.
 
     If `A` holds in the first key, `B` in `A OR B` does not matter there:
 
     >>> one, other = (Cut(functional, 100, above=True, tolerance=10) for functional in (0, 1))
     >>> verdicts = {one: np.array([1, -1], dtype=np.int8), other: np.array([0, 0], dtype=np.int8)}
     >>> {functional: keys.tolist() for functional, keys in
-    ...  find_undecided(AnyOf((one, other)), verdicts, keys=2).items()}
+    ...  find_undecided_keys(AnyOf((one, other)), verdicts, keys=2).items()}
     {0: [False, False], 1: [False, True]}
     """
     found: dict[int, Booleans] = {}
-    _mark_undecided(formula, verdicts, np.ones(keys, dtype=np.bool_), found)
+    settled: dict[int, Verdicts] = {}
+    _settle_nodes(formula, verdicts, settled, keys=keys)
+    _mark_undecided(formula, verdicts, settled, np.ones(keys, dtype=np.bool_), found)
     return found
 
 
+def _settle_nodes(
+    node: Formula, verdicts: Mapping[Cut, Verdicts], settled: dict[int, Verdicts], *, keys: int
+) -> Verdicts:
+    """Return the value of `settle_formula`, and add that of each node to `settled`, by the node's identity."""
+    if isinstance(node, Cut):
+        result = verdicts[node]
+    else:
+        is_and = isinstance(node, AllOf)
+        result = np.full(keys, 1 if is_and else -1, dtype=np.int8)
+        narrow = np.minimum if is_and else np.maximum
+        for child in node.children:
+            narrow(result, _settle_nodes(child, verdicts, settled, keys=keys), out=result)
+    settled[id(node)] = result
+    return result
+
+
 def _mark_undecided(
-    node: Formula, verdicts: Mapping[Cut, Verdicts], asked: Booleans, found: dict[int, Booleans]
+    node: Formula,
+    verdicts: Mapping[Cut, Verdicts],
+    settled: Mapping[int, Verdicts],
+    asked: Booleans,
+    found: dict[int, Booleans],
 ) -> None:
-    open_here = asked & (settle_formula(node, verdicts, keys=asked.size) == 0)
+    open_here = asked & (settled[id(node)] == 0)
     if isinstance(node, Cut):
         before = found.get(node.functional)
         found[node.functional] = open_here if before is None else before | open_here
         return
-    absorbed = _find_absorbed(node, verdicts, keys=asked.size)
+    absorbed = _find_absorbed(node, verdicts, settled, keys=asked.size)
     for place, child in enumerate(node.children):
-        _mark_undecided(child, verdicts, open_here & ~absorbed[place] if place in absorbed else open_here, found)
+        among = open_here & ~absorbed[place] if place in absorbed else open_here
+        _mark_undecided(child, verdicts, settled, among, found)
 
 
-def _find_absorbed(node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
+def _find_absorbed(
+    node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], settled: Mapping[int, Verdicts], *, keys: int
+) -> dict[int, Booleans]:
     """Return the children of a two-level formula that another open child absorbs, with the keys for which it does.
 
     A child is absorbed if its undecided literals include all undecided literals of the other child.
     """
     dual = AllOf if isinstance(node, AnyOf) else AnyOf
-    terms = [frozenset(child.children) for child in node.children if isinstance(child, dual)]
-    flat = all(isinstance(literal, Cut) for term in terms for literal in term)
-    if len(terms) != len(node.children) or not flat or len(terms) > _MOST_TERMS:
+    wide = [child.children for child in node.children if isinstance(child, dual)]
+    flat = all(isinstance(literal, Cut) for children in wide for literal in children)
+    if len(wide) != len(node.children) or not flat or len(wide) > _MOST_TERMS:
         return {}
+    terms = list(map(frozenset, wide))
     neutral = 1 if isinstance(node, AnyOf) else -1
     result: dict[int, Booleans] = {}
     for (small, less), (large, more) in permutations(enumerate(terms), 2):
@@ -99,7 +126,7 @@ def _find_absorbed(node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], *, key
         inside = _are_all_equal(less - more, verdicts, neutral, keys=keys)
         if small > large:
             inside &= ~_are_all_equal(more - less, verdicts, neutral, keys=keys)
-        inside &= settle_formula(node.children[small], verdicts, keys=keys) == 0
+        inside &= settled[id(node.children[small])] == 0
         result[large] = result[large] | inside if large in result else inside
     return result
 

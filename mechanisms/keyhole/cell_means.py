@@ -3,7 +3,8 @@
 A mean is a sum over a number of rows. Both have one noisy value for each cell, drawn once, as all sums of cells have.
 `sum / rows > times * other sum / other rows + constant` is decided in two steps on these values. The other mean is
 divided and confined to its range. Then `sum - bar * rows` is compared with 0, where `bar` is the right side, moved by
-the test's shift. Its noise is that of a sum whose weights the range bounds.
+the test's shift. Its noise is that of a sum whose weights the range bounds. A standard deviation of the other rows may
+be added to the right side. Or the right side is a multiple of a quantile of the other rows.
 
 Guarantee: a literal errs at most as often as `bound_missed_mean` and `bound_wrong_mean` say, for keys whose means have
 as many rows as the pair demands. Privacy is that of the noisy cells. Proof: docs/proofs/cell_means.md.
@@ -19,6 +20,20 @@ from typing import TypeAlias
 import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Integers
+from mechanisms.keyhole.group_averages import AveragedGroups, bound_average_error
+from mechanisms.keyhole.row_deviations import (
+    MOST_DEVIATION_STEPS,
+    Numbers,
+    bound_deviation_error,
+    compute_deviations,
+)
+from mechanisms.keyhole.row_quantiles import (
+    bound_quantile_error,
+    find_bin_rate,
+    find_farthest_side,
+    find_right_sides,
+    find_width_error,
+)
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.noise.noise_sum import Noises, WeightedNoise, bound_upper_tail, merge_equal_noises
 from mechanisms.protocol import CellNoise, FunctionalTest, MeanPair, Unachievable
@@ -28,6 +43,10 @@ Kinds: TypeAlias = tuple[tuple[tuple[int, int, int], ...], ...]
 """By kind of key: a sum, by how much its noise counts, and in how many cells."""
 
 _OTHER_SHARE = 0.1  # of both rates, for the other mean: it is mostly that of many more rows
+_DEVIATION_SHARE = 0.65  # of both rates, for an other side with a deviation, whose noise costs the most
+_RANK_SHARE = 0.2  # of both rates, for the ranks of a quantile, whose bins cost about as much as the own mean
+_MEAN_SHARE = 0.15  # of that, for the mean beside a standard deviation: the deviation errs far more
+_ROOT = 5.0  # what the noise of squares is divided by beside a group's own: of rates tried, these cost the least
 _WIDE = 0.05  # a rate at which noise is nearly continuous
 _NEAR = 1.003  # what rates may be above the least
 _REMEDY = "Widen the tolerance of the mean, or demand more rows by a count beside it."  # it is not sought by trying
@@ -39,29 +58,38 @@ _MOST_STEPS = 1 << 40  # of a tolerance and both means: floats then round far le
 
 @dataclass(frozen=True, slots=True)
 class PairNoises:
-    """The noises of a comparison of means: those in the first mean, and those in the other.
+    """The noises of a comparison of means: `first_noises` for the first mean, `second_noises` for the second.
 
-    `places` are the four sums of the reading: sum, rows, other sum, other rows.
+    `places` are the positions of the sums that it reads: sum, rows, other sum, other rows, and squares for a
+    deviation. A quantile's bins follow the first two.
     """
 
     pair: MeanPair
-    places: tuple[int, int, int, int]
-    own: Kinds
-    other: Kinds
+    places: tuple[int, ...]
+    first_noises: Kinds
+    second_noises: Kinds
 
     def balance_rates(self, prices: Sequence[float]) -> dict[int, float]:
-        """Return how the rates of the sums relate, nearly as is cheapest: as the cube root of variance over price."""
-        far = float(abs(self.pair.times)) * self.pair.rows / self.pair.other_rows
-        sides = (
-            (self.own, self.places[1], self.pair.reach, 1.0),
-            (self.other, self.places[3], self.pair.other_reach, far),
-        )
+        """Return the nearly cheapest ratios between the rates of the sums: the cube roots of variance over price."""
+        one = self.pair.deviation
+        far = self.pair.rows / (self.pair.other_rows * max(1, self.pair.averaged_groups))
+        own = {self.places[0]: 1.0, self.places[1]: float(self.pair.largest_mean)}
+        if self.pair.quantile is not None:
+            other = dict.fromkeys(self.places[2:], 0.0)
+        elif one is None:
+            times, reach = float(abs(self.pair.other_factor)), self.pair.largest_other_mean
+            other = {self.places[2]: times * far, self.places[3]: times * far * reach}
+        else:
+            root = far * float(abs(one.times)) / (_ROOT * max(1.0, float(one.least)))
+            squares = root * float(one.square)
+            reach = self.pair.largest_other_mean
+            other = {self.places[2]: 2 * root * reach, self.places[3]: root * reach * reach, self.places[4]: squares}
         most: dict[int, float] = {}
-        for kinds, counted, reach, scale in sides:
+        for kinds, weights in ((self.first_noises, own), (self.second_noises, other)):
             for kind in kinds:
                 parts: dict[int, float] = {}
-                for place, times, count in kind:
-                    weight = scale * times * (reach if place == counted else 1)
+                for place, times_, count in kind:
+                    weight = weights[place] * times_
                     parts[place] = parts.get(place, 0.0) + weight * weight * count
                 most |= {place: max(part, most.get(place, 0.0)) for place, part in parts.items()}
         return {place: (part / max(prices[place], 1e-9)) ** (1.0 / 3.0) for place, part in most.items()}
@@ -70,7 +98,7 @@ class PairNoises:
         """Return the test at given noise rates, with the least shift whose false-negative rate is at most `fnr`."""
         noises = tuple(
             CellNoise(2 * variant + side, place, times, count, rates[place])
-            for side, kinds in enumerate((self.own, self.other))
+            for side, kinds in enumerate((self.first_noises, self.second_noises))
             for variant, kind in enumerate(kinds)
             for place, times, count in kind
         )
@@ -84,14 +112,18 @@ class PairNoises:
             tolerance=tolerance,
             cell_noises=noises,
             pair=self.pair,
-            counted=(self.places[1], self.places[3]),
+            counted=(self.places[1], *self.places[3:]) if self.pair.quantile is None else self.places[1:3],
         )
-        error = _find_least_number(
-            lambda one: _bound_other_error(bare, one), _OTHER_SHARE * min(fnr, fpr), near=tolerance // 4
-        )
-        test = replace(bare, other_error=error)
+        test = _find_other_error(bare, self.find_other_share(fnr, fpr), near=tolerance // 4)
+        error = test.other_error
         room = _find_least_number(lambda margin: bound_error(test, margin), fnr, near=tolerance // 2)
         return replace(test, shift=error + room + 1)
+
+    def find_other_share(self, fnr: float, fpr: float) -> float:
+        """Return the share of the error rates that is left to the second side."""
+        if self.pair.quantile is not None:
+            return _RANK_SHARE * min(fnr, fpr)
+        return (_OTHER_SHARE if self.pair.deviation is None else _DEVIATION_SHARE) * min(fnr, fpr)
 
     def find_tolerance(self, rates: Mapping[int, Fraction], most: int, fnr: float, fpr: float) -> int:
         """Return the least tolerance, in steps, beyond which the test at given rates keeps its error rates.
@@ -116,20 +148,30 @@ class PairNoises:
 def find_pair_rates(
     noises: PairNoises, prices: tuple[float, ...], tolerance: int, fnr: float, fpr: float
 ) -> Mapping[int, Fraction]:
-    """Return rates of the sums at which a comparison of means is met, nearly the cheapest ones.
+    """Return noise rates of the sums at which a comparison of means keeps its contract. They are nearly the cheapest.
 
     Raises:
-        Unachievable: the tolerance is too narrow, or counted in too fine steps.
+        Unachievable: the tolerance is too narrow, or its steps are too fine.
     """
-    far = noises.pair.reach + abs(noises.pair.times) * noises.pair.other_reach + abs(noises.pair.constant)
-    is_apart = len(set(noises.places[:2])) == len(set(noises.places[2:])) == 2
-    is_plain = all(times == 1 for kinds in (noises.own, noises.other) for kind in kinds for _, times, _ in kind)
-    if not is_apart or not is_plain or tolerance + far / noises.pair.step > _MOST_STEPS:
+    one = noises.pair.deviation
+    times, most = abs(noises.pair.other_factor), _MOST_STEPS
+    if one is not None:
+        times, most = times + 2 * abs(one.times), MOST_DEVIATION_STEPS
+    far = noises.pair.largest_mean + times * noises.pair.largest_other_mean + abs(noises.pair.constant)
+    far += find_farthest_side(noises.pair)
+    is_apart = all(len(set(part)) == len(part) for part in (noises.places[:2], noises.places[2:]))
+    is_plain = all(
+        number == 1 for kinds in (noises.first_noises, noises.second_noises) for kind in kinds for _, number, _ in kind
+    )
+    if not is_apart or not is_plain or tolerance + far / noises.pair.step > most:
         raise Unachievable("means of these sums cannot be compared", remedy=_REMEDY)
-    ratios = noises.balance_rates(prices)
-    factor, low = _WIDE / max(ratios.values()), 0.0
+    ratios, fixed = noises.balance_rates(prices), dict[int, Fraction]()
+    if noises.pair.quantile is not None:  # it reads ranks, whatever the tolerance
+        rate = find_bin_rate(noises.pair, noises.second_noises, noises.find_other_share(fnr, fpr))
+        fixed = dict.fromkeys(noises.places[2:], rate)
+    factor, low, high = _WIDE / max(ratios.values()), 0.0, math.inf
     for tried in range(_MOST_TRIED):
-        rates = _scale_ratios(ratios, factor)
+        rates = _scale_ratios(ratios, factor) | fixed
         if any(rate > GREATEST_RATE for rate in rates.values()):
             break
         try:
@@ -141,10 +183,12 @@ def find_pair_rates(
             factor *= needed / tolerance  # a guess that is far too high
         elif needed > tolerance:
             low, factor = factor, factor * max(_NEAR, min(2.0, needed / tolerance)) if tolerance else 2.0 * factor
+            if factor >= high:  # the tolerance that is needed jumps somewhere between
+                factor = math.sqrt(low * high)
         elif factor <= low * _NEAR * _NEAR or needed * _NEAR >= tolerance:
             return rates
         else:
-            factor = max(factor * needed / tolerance, low * _NEAR)
+            high, factor = factor, max(factor * needed / tolerance, low * _NEAR)
     raise Unachievable("the tolerances are too narrow for means that are read off several groups", remedy=_REMEDY)
 
 
@@ -153,44 +197,101 @@ def _scale_ratios(ratios: Mapping[int, float], factor: float) -> dict[int, Fract
 
 
 def bound_missed_mean(test: FunctionalTest, distance: int) -> float:
-    """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
+    """Return an upper bound on the probability that a literal is rejected although it holds by `distance`."""
     return bound_error(test, test.shift + distance - 2 - test.other_error)
 
 
 def bound_wrong_mean(test: FunctionalTest, distance: int) -> float:
-    """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
+    """Return an upper bound on the probability that a literal which fails is accepted. `distance` is negative."""
     return bound_error(test, -distance - test.shift - test.other_error - 1)
 
 
 def bound_error(test: FunctionalTest, margin: int) -> float:
-    """Return an upper bound of the chance that noise outweighs a margin between both means, in steps.
+    """Return an upper bound on the probability that noise exceeds a margin between both means, in steps.
 
-    The margin is left when the other mean errs by `other_error`, and floats by a step. The other may err by more, and
-    noise may leave the first mean no rows; both are added.
+    The margin is what remains of their difference if the second mean errs by `other_error`, less one step for rounding
+    of floats. The second mean may err by more, and noise may leave the first mean without rows; both probabilities are
+    added.
     """
     pair, counted = test.pair, test.counted[0]
     assert pair is not None
     beyond = math.floor(margin * pair.step * pair.rows)
     if beyond <= 0:
         return 1.0
-    wide = pair.reach + math.ceil(test.tolerance * pair.step)
+    wide = pair.largest_mean + math.ceil(test.tolerance * pair.step)
     own = max(
         bound_upper_tail(_weigh_rows(kind, counted, wide), beyond)
         + bound_upper_tail(_take_rows(kind, counted), pair.rows)
         for kind in _list_kinds(test.cell_noises, 0)
     )
-    return min(1.0, own + _bound_other_error(test, test.other_error))
+    if pair.quantile is not None:
+        return min(1.0, own + bound_quantile_error(pair, _list_kinds(test.cell_noises, 1)))
+    if pair.deviation is None:
+        return min(1.0, own + _bound_other_error(test, test.other_error))
+    mean_error, error = test.side_errors
+    return min(1.0, own + _bound_mean_error(test, mean_error) + _bound_spread_error(test, error, mean_error))
+
+
+def _find_other_error(bare: FunctionalTest, share: float, *, near: int) -> FunctionalTest:
+    """Return a test with the least error of the right side that is exceeded with a share at most."""
+    pair = bare.pair
+    assert pair is not None
+    if pair.quantile is not None:
+        if bound_quantile_error(pair, _list_kinds(bare.cell_noises, 1)) >= min(bare.fnr, bare.fpr):
+            raise Unachievable("the noise in bins of rows is too wide for a quantile", remedy=_REMEDY)
+        return replace(bare, other_error=find_width_error(pair))
+    if pair.deviation is None:
+        error = _find_least_number(lambda one: _bound_other_error(bare, one), share, near=near)
+        return replace(bare, other_error=error)
+    mean_error = _find_least_number(lambda one: _bound_mean_error(bare, one), _MEAN_SHARE * share, near=near)
+    left = share - _bound_mean_error(bare, mean_error)
+    error = _find_least_number(lambda one: _bound_spread_error(bare, one, mean_error), left, near=near)
+    both = math.ceil(abs(pair.other_factor) * mean_error + abs(pair.deviation.times) * error)
+    return replace(bare, other_error=both, side_errors=(mean_error, error))
+
+
+def _bound_mean_error(test: FunctionalTest, error: int) -> float:
+    """Return an upper bound of the chance that the mean beside a deviation errs by more than some steps.
+
+    It may err in either direction. It errs if no rows are left.
+    """
+    pair, counted = test.pair, test.counted[1]
+    assert pair is not None
+    assert pair.deviation is not None
+    beyond, rows = math.floor(error * pair.step * pair.other_rows), pair.other_rows - pair.deviation.is_sample
+    if beyond <= 0 or rows <= 0:
+        return 1.0
+    bounds: list[float] = []
+    for kind in _list_kinds(test.cell_noises, 1):
+        summed = tuple(one for one in kind if one.place != test.counted[2])
+        wide = pair.largest_other_mean + math.ceil(error * pair.step)
+        weighed = bound_upper_tail(_weigh_rows(summed, counted, wide), beyond)
+        bounds.append(2.0 * weighed + bound_upper_tail(_take_rows(kind, counted), rows))
+    return max(bounds)
+
+
+def _bound_spread_error(test: FunctionalTest, error: int, mean_error: int) -> float:
+    """Return an upper bound of the chance that a deviation errs by more than some steps, in one direction."""
+    pair = test.pair
+    assert pair is not None
+    return max(
+        bound_deviation_error(pair, kind, test.counted, error=error, mean_error=mean_error)
+        for kind in _list_kinds(test.cell_noises, 1)
+    )
 
 
 def _bound_other_error(test: FunctionalTest, error: int) -> float:
     """Return an upper bound of the chance that the right side errs by more than some steps, in one direction."""
     pair, counted = test.pair, test.counted[1]
     assert pair is not None
-    beyond = math.floor(error * pair.step * pair.other_rows / abs(pair.times))
+    if pair.averaged_groups:
+        kinds = _list_kinds(test.cell_noises, 1)
+        return max(bound_average_error(pair, kind, counted, error) for kind in kinds)
+    beyond = math.floor(error * pair.step * pair.other_rows / abs(pair.other_factor))
     if beyond <= 0:
         return 1.0
     return max(
-        bound_upper_tail(_weigh_rows(kind, counted, pair.other_reach), beyond)
+        bound_upper_tail(_weigh_rows(kind, counted, pair.largest_other_mean), beyond)
         + bound_upper_tail(_take_rows(kind, counted), pair.other_rows)
         for kind in _list_kinds(test.cell_noises, 1)
     )
@@ -260,39 +361,41 @@ def _find_least_number(bound: Callable[[int], float], share: float, *, near: int
     return high
 
 
-def decide_means(test: FunctionalTest, cut: Cut, sums: Sequence[Integers]) -> Booleans:
-    """Return True for each key whose noisy sum, rows, other sum and other rows meet a literal.
+def decide_means(
+    test: FunctionalTest, cut: Cut, sums: Sequence[Integers], groups: AveragedGroups | None = None
+) -> Booleans:
+    """Return True for each key whose noisy sum, rows, other sum, other rows and squares meet a literal.
 
     A key without noisy rows in the other mean does not meet it.
+
+    Parameters:
+        groups: the cells of the other mean, if it is that of groups' means.
     """
     pair = test.pair
     assert pair is not None
-    total, rows, other_total, other_rows = (values.astype(np.float64) for values in sums)
-    known = other_rows > 0
-    other = np.clip(other_total / np.where(known, other_rows, 1.0), -pair.other_reach, pair.other_reach)
-    step, far = float(pair.step), pair.reach + float(test.shift * pair.step)
-    right = float(pair.times) * other + float(pair.constant)
+    total, rows = (values.astype(np.float64) for values in sums[:2])
+    step, far = float(pair.step), pair.largest_mean + float(test.shift * pair.step)
+    is_mean = pair.quantile is None
+    right, known = _compute_right_sides(pair, sums[2:], groups) if is_mean else find_right_sides(pair, cut, sums[2:])
     if cut.above:
         bar = right - test.shift * step
-        held = (bar < pair.reach) & (total - np.maximum(bar, -far) * rows > 0)
+        held = (bar < pair.largest_mean) & (total - np.maximum(bar, -far) * rows > 0)
     else:
         bar = right + test.shift * step
-        held = (bar > -pair.reach) & (total - np.minimum(bar, far) * rows < 0)
+        held = (bar > -pair.largest_mean) & (total - np.minimum(bar, far) * rows < 0)
     return np.asarray(held & known, dtype=np.bool_)
 
 
-def compare_exact_means(pair: MeanPair, sums: Sequence[Integers]) -> tuple[Integers, Booleans]:
-    """Return the sign of the difference of both sides for each key, and True for keys whose means have rows.
-
-    It is exact, for owners and tests.
-    """
-    total, rows, other_total, other_rows = (values.astype(object) for values in sums)
-    top, below, constant = pair.times.numerator, pair.times.denominator, pair.constant
-    difference = (
-        total * other_rows * (below * constant.denominator)
-        - other_total * rows * (top * constant.denominator)
-        - rows * other_rows * (below * constant.numerator)
-    )
-    sign = np.array([(one > 0) - (one < 0) for one in difference], dtype=np.int64)
-    present = np.array([own > 0 and other > 0 for own, other in zip(rows, other_rows, strict=True)], dtype=np.bool_)
-    return np.where(present, sign, 0), present
+def _compute_right_sides(
+    pair: MeanPair, sums: Sequence[Integers], groups: AveragedGroups | None
+) -> tuple[Numbers, Booleans]:
+    """Return the right side of each key with a mean there, and True for the keys whose mean has rows."""
+    total, rows, *squares = (values.astype(np.float64) for values in sums)
+    known = np.asarray(rows > (pair.deviation is not None and pair.deviation.is_sample), dtype=np.bool_)
+    other = np.clip(total / np.where(known, rows, 1.0), -pair.largest_other_mean, pair.largest_other_mean)
+    if groups is not None:
+        other, known = groups.compute_averages(pair)
+    right = float(pair.other_factor) * other + float(pair.constant)
+    if pair.deviation is not None:
+        right += compute_deviations(pair, total, rows, squares[0])
+    return right, known

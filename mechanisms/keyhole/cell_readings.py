@@ -47,11 +47,14 @@ from mechanisms.threshold.joint_loss import (
 )
 from mechanisms.threshold.one_shot import find_least_epsilon, round_up_to_float
 
+_NO_NOISE = 1 << 30  # a tolerance at which a test needs no rates, for a reading that is exact
 _MOST_KINDS = 100  # of keys whose values have different noise: each takes a few thousandths of a second to plan
 
 
 def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
-    """Return one rate for every sum, and one test for every functional, which together keep the contract.
+    """Return one noise rate for every sum, and one test for every functional, that together keep the contract.
+
+    This is for comparisons that read several groups (cells).
 
     Guarantee: that of `meet_contract` for `fnr` and `fpr`, for every key, from upper bounds of the tails of the noise
     in its reading. `worst_case_epsilon` is the loss of one cell: the largest sum, over the sums' exposures, of rate
@@ -79,7 +82,7 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
         read += [(place, abs(times)) for place, times, _, _ in noise.deviations]
         return find_least_epsilon(
             sensitivity=max((times * math.ceil(prices[place]) for place, times in read), default=1),
-            tolerance=near[functional],
+            tolerance=near[functional] if noise.has_noise else _NO_NOISE,
             fnr=fnr / noise.candidates[0],
             fpr=fpr / noise.candidates[1],
             allow_block=False,
@@ -101,7 +104,7 @@ def calibrate_on_cells(mechanism: str, task: DecisionTask) -> Calibration:
     refused: Unachievable | None = None
     for exposures in dict.fromkeys((expose_all_functionals(number), one_by_one)):
         try:
-            made = meet_contract(mechanism, _count_readings(task, exposures), kind)
+            made = meet_contract(mechanism, _make_apportionment_task(task, exposures), kind)
         except Unachievable as refusal:
             refused = refusal
         else:
@@ -132,7 +135,7 @@ def _raise_to_pairs(
 
 
 def calibrate_at_rates(calibration: Calibration, rates: Sequence[Fraction]) -> Calibration:
-    """Return a question's calibration with noise of other rates on its sums, such as those of stored values.
+    """Return a question's calibration for given noise rates of its sums, such as those of stored values.
 
     Guarantee: the contract of `calibrate_on_cells`, checked for these rates, if they do not follow from the noise
     itself. Every functional keeps its shares, or smaller ones.
@@ -155,7 +158,7 @@ def calibrate_at_rates(calibration: Calibration, rates: Sequence[Fraction]) -> C
     shares = Shares(
         fnr=tuple(test.fnr for test in calibration.tests), fpr=tuple(test.fpr for test in calibration.tests)
     )
-    counted = _count_readings(task, expose_all_functionals(len(calibration.tests)))
+    counted = _make_apportionment_task(task, expose_all_functionals(len(calibration.tests)))
     made = keep_contract(calibration.mechanism, counted, _make_kind(_price_nothing, calibrate_together), shares)
     return replace(_price_sums(made, task), notes=calibration.notes, compared=calibration.compared)
 
@@ -172,13 +175,16 @@ def _make_kind(loss: LossCurve, calibrate_together: Callable[[Shares], Mapping[i
     )
 
 
-def _count_readings(task: DecisionTask, exposures: tuple[Exposure, ...]) -> DecisionTask:
+def _make_apportionment_task(task: DecisionTask, exposures: tuple[Exposure, ...]) -> DecisionTask:
     """Return the task with each reading counted as one functional of its own, as shares are apportioned."""
     return replace(task, sensitivities=(1,) * len(task.sensitivities), blocks=frozenset(), exposures=exposures)
 
 
 def _make_tests(task: DecisionTask, rates: Sequence[Fraction], shares: Shares) -> dict[int, FunctionalTest]:
-    """Return the test of every functional that has noise, at the sums' rates. Raise `Unachievable`."""
+    """Return the test of every functional that has noise, at the sums' rates.
+
+    Raise `Unachievable` if no noise meets the accuracy.
+    """
     common, near = task.common, list_task_tolerances(task)
     assert common is not None
     found: dict[int, FunctionalTest] = {}
@@ -216,7 +222,7 @@ def find_affordable_tolerance(
     fpr: float,
     is_above: Iterable[bool] = (True, False),
 ) -> int:
-    """Return about the least tolerance at which one functional's test costs a cell `epsilon`.
+    """Return an estimate of the least tolerance at which one functional's test costs a cell `epsilon`.
 
     Parameters:
         is_above: as for `read_noise`.
@@ -231,14 +237,16 @@ def find_affordable_tolerance(
 
 
 def weigh_pair(common: CommonSums, functional: int) -> PairNoises | None:
-    """Return the noises of a comparison of means, or None for a sum. Raise `Unachievable`."""
+    """Return the noises of a comparison of means. Return None if the functional is a sum.
+
+    Raise `Unachievable` if no noise meets the accuracy.
+    """
     pair = common.find_pair(functional)
     if pair is None:
         return None
     parts = tuple(zip(common.readings[functional], common.cells[functional], strict=True))
     own, other = (_check_kinds(weigh_parts(side, common.shape)) for side in (parts[:2], parts[2:]))
-    (first, _), (second, _), (third, _), (fourth, _) = common.readings[functional]
-    return PairNoises(pair, (first, second, third, fourth), own, other)
+    return PairNoises(pair, tuple(place for place, _ in common.readings[functional]), own, other)
 
 
 def _estimate_pair_loss(
@@ -246,7 +254,7 @@ def _estimate_pair_loss(
 ) -> tuple[float, float, float]:
     """Return about the loss of a comparison of means, by which rates are shared between functionals."""
     steps = max(1, math.floor(tolerance * noises.pair.step * noises.pair.rows))
-    price = prices[noises.places[0]] + noises.pair.reach * prices[noises.places[1]]
+    price = prices[noises.places[0]] + noises.pair.largest_mean * prices[noises.places[1]]
     return find_least_epsilon(
         sensitivity=max(1, math.ceil(price)), tolerance=steps, fnr=fnr, fpr=fpr, allow_block=False
     )
@@ -286,12 +294,12 @@ def _list_rate_costs(common: CommonSums) -> tuple[float, ...]:
 
 
 def bound_false_reject(test: FunctionalTest, distance: int) -> float:
-    """Return an upper bound of the chance that a literal is rejected at a distance at which it holds."""
+    """Return an upper bound on the probability that a literal is rejected although it holds by `distance`."""
     return (bound_missed_sum if test.pair is None else bound_missed_mean)(test, distance)
 
 
 def bound_false_accept(test: FunctionalTest, distance: int) -> float:
-    """Return an upper bound of the chance that a literal is accepted at a distance, negative where it fails."""
+    """Return an upper bound on the probability that a literal which fails is accepted. `distance` is negative."""
     return (bound_wrong_sum if test.pair is None else bound_wrong_mean)(test, distance)
 
 

@@ -12,17 +12,24 @@ from dataclasses import replace
 import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
-from mechanisms.keyhole.cell_means import compare_exact_means, decide_means
+from mechanisms.keyhole.cell_means import decide_means
 from mechanisms.keyhole.contract import list_mentioned_functionals, make_idle_test
+from mechanisms.keyhole.exact_means import compare_exact_means
 from mechanisms.keyhole.noisy_values import NoisyValues
-from mechanisms.keyhole.taken_cells import compare_cells, find_unknown, look_up_parts, read_cells
+from mechanisms.keyhole.taken_cells import (
+    compare_cells,
+    find_unknown,
+    list_averaged_groups,
+    look_up_parts,
+    read_cells,
+)
 from mechanisms.protocol import Calibration, CommonSums, Epsilons, FunctionalTest, Noise, NoisePath, Outcome
 from mechanisms.threshold.joint_loss import compute_joint_losses, list_sum_rates
 from mechanisms.threshold.one_shot import round_up_to_float
 
 
 def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise, keeps_paths: bool = False) -> Outcome:
-    """Decide every key on one noisy value for every sum and cell; every cell is charged the worst case.
+    """Decide every key on one noisy value for every sum and cell. Every cell is charged the worst case.
 
     Guarantee: that of `read_noisy_cells`, so a cell's loss is at most `worst_case_epsilon`, whatever the readings.
 
@@ -46,7 +53,7 @@ def decide_on_cells(calibration: Calibration, sums: Integers, *, noise: Noise, k
 
 
 def read_noisy_cells(calibration: Calibration, drawn: Mapping[int, Integers], *, keys: int) -> Outcome:
-    """Decide every key on the noisy values of the sums, whose rates are those of the calibration.
+    """Decide every key on already drawn noisy values of the sums, whose rates are those of the calibration.
 
     Guarantee: a function of the noisy cells alone. A literal whose reading lacks a cell, such as the first month's
     difference, is NULL. A sum without noise cancels out of every reading, and is read as 0.
@@ -60,7 +67,8 @@ def read_noisy_cells(calibration: Calibration, drawn: Mapping[int, Integers], *,
     def test_literal(cut: Cut) -> Booleans:
         if common.find_pair(cut.functional) is not None:
             parts, there = zip(*look_up_parts(common, cut.functional, noisy), strict=True)
-            held = decide_means(calibration.tests[cut.functional], cut, parts)
+            groups = list_averaged_groups(common, cut.functional, noisy)
+            held = decide_means(calibration.tests[cut.functional], cut, parts, groups)
             return np.asarray(held & np.all(there, axis=0), dtype=np.bool_)
         values, present = read[cut.functional]
         held = compare_cells(common, cut, values, calibration.tests[cut.functional].shift)
@@ -79,10 +87,10 @@ def read_noisy_cells(calibration: Calibration, drawn: Mapping[int, Integers], *,
 def decide_on_cell_paths(
     calibration: Calibration, sums: Integers, paths: Sequence[NoisePath | None], *, noise: Noise, keeps_paths: bool
 ) -> Outcome:
-    """Decide every key on stored noisy cells, and reveal the values that the calibration's rates need beyond these.
+    """Decide every key on stored noisy cells, and reveal the further values that the calibration's rates need.
 
-    Guarantee: the values that everybody has seen of a sum in a cell cost the finest level reached there. `epsilon` is
-    the loss of all values that the question reads, `fresh` that of the values which it reveals first.
+    Guarantee: the loss of all revealed values of a sum in a cell is that of the finest level reached there. `epsilon`
+    is the loss of all values that the question reads, `fresh` that of the values that it is the first to reveal.
 
     Parameters:
         sums: exact values, shape (sums, keys), of the same data as the paths.
@@ -119,7 +127,7 @@ def decide_on_known_cells(calibration: Calibration, paths: Sequence[NoisePath | 
 
 
 def list_sum_tests(calibration: Calibration) -> tuple[FunctionalTest, ...]:
-    """Return for each sum a test that takes one look, at the rate of the sum's noise. It has no threshold."""
+    """Return for each sum a test with one look at the rate of the sum's noise, and no threshold."""
     common = calibration.task.common
     assert common is not None
     return tuple(
@@ -135,11 +143,12 @@ def _read_levels(calibration: Calibration, paths: Mapping[int, NoisePath]) -> di
 
 
 def evaluate_literal(common: CommonSums, cut: Cut, sums: Integers) -> Booleans:
-    """Return for which keys a literal holds on exact sums, where these may be shown: to owners, and in tests."""
+    """Return True for each key for which a literal holds on exact sums. Only for owners and tests."""
     exact, pair = dict(enumerate(sums)), common.find_pair(cut.functional)
     if pair is None:
         values, present = read_cells(common, cut.functional, exact)
         return np.asarray(compare_cells(common, cut, values) & present, dtype=np.bool_)
     parts, there = zip(*look_up_parts(common, cut.functional, exact), strict=True)
-    sign, known = compare_exact_means(pair, parts)
+    groups = list_averaged_groups(common, cut.functional, exact)
+    sign, known = compare_exact_means(pair, parts, groups)
     return np.asarray(cut.evaluate(sign) & known & np.all(there, axis=0), dtype=np.bool_)

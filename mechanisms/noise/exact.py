@@ -23,7 +23,7 @@ from mechanisms.certified import (
 from mechanisms.formula import Booleans, Integers
 from mechanisms.noise.inversion import Inversion, RandomBytes
 from mechanisms.noise.random_bytes import draw_random_bytes
-from mechanisms.protocol import Unachievable
+from mechanisms.protocol import Unachievable, Words
 from mechanisms.side_by_side import count_threads
 
 LEAST_RATE = Fraction(1, 1 << 48)  # noise of this rate stays far within 64-bit integers
@@ -41,14 +41,14 @@ class _Coin:
     """A probability with its first digits computed once. They decide most comparisons."""
 
     probability: Probability
-    first: int
-    further: np.uint64
+    first_digits: int
+    next_digits: np.uint64
 
     @staticmethod
     def from_probability(probability: Probability) -> "_Coin":
         # a coin of probability one never ties in its first bits; its further digits are all zero
         first, further = probability.read_prefix(_FIRST_BITS), probability.read_digits(_FIRST_BITS, _FURTHER_BITS)
-        return _Coin(probability=probability, first=first, further=np.uint64(further))
+        return _Coin(probability=probability, first_digits=first, next_digits=np.uint64(further))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ class ExactNoise:
     """An exact sampler on a stream of independent uniform bytes. `random_bytes(count)` returns the next `count` bytes.
 
     Parameters:
-        threads: the number of threads that may draw at a time. More than one only if no two calls can get the same
-            bytes.
+        threads: the number of threads that may draw at the same time. Use more than one only if no two calls can get
+            the same bytes.
     """
 
     def __init__(self, random_bytes: RandomBytes, *, threads: int = 1) -> None:
@@ -144,7 +144,7 @@ class ExactNoise:
     def draw_thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
         """Draw `size` exact values: with exactly the probability `nonzero` a discrete Laplace draw that is not zero.
 
-        Otherwise the value is zero. Pass the same `nonzero` object again to reuse its digits.
+        Otherwise the value is zero. Pass the same `nonzero` object in later calls to reuse its digits.
 
         Guarantee, parameters and errors as for `draw_discrete_laplace`; the probability is irrational.
 
@@ -168,8 +168,15 @@ class ExactNoise:
         return self._flip_coins(_make_rational_coin(probability), size)
 
     def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
-        """Draw `size` exact values, each true with exactly `probability`; pass one object again to reuse its digits."""
+        """Draw `size` exact values, each true with exactly `probability`.
+
+        Pass the same object later to reuse its digits.
+        """
         return self._flip_coins(_make_irrational_coin(probability), size)
+
+    def draw_words(self, *, size: int) -> Words:
+        """Draw `size` uniform numbers from 0 to 2**64 - 1."""
+        return np.frombuffer(self._bytes(8 * size), dtype="<u8")
 
     def _draw(self, law: _Digits, size: int, *, signed: bool) -> Integers:
         if size <= _DRAWS_AT_ONCE:
@@ -197,12 +204,12 @@ class ExactNoise:
 
     def _flip_coins(self, coin: _Coin, size: int) -> Booleans:
         drawn = np.frombuffer(self._bytes(size), dtype=np.uint8)
-        result = drawn < np.uint16(coin.first)
-        tied = np.flatnonzero(drawn == np.uint16(coin.first))
+        result = drawn < np.uint16(coin.first_digits)
+        tied = np.flatnonzero(drawn == np.uint16(coin.first_digits))
         if tied.size:
             words = np.frombuffer(self._bytes(8 * tied.size), dtype="<u8")
-            result[tied] = words < coin.further
-            for tie in np.flatnonzero(words == coin.further):
+            result[tied] = words < coin.next_digits
+            for tie in np.flatnonzero(words == coin.next_digits):
                 result[tied[tie]] = self._settle_tie(coin.probability)
         return result
 

@@ -34,24 +34,26 @@ Table = npt.NDArray[np.int16]
 class Inversion:
     """The distribution of a variable on 0, 1, .., with the digits that decide most draws computed once.
 
-    `first` has the first digits of `P(N >= k)` for `k = n, .., 1`, strictly rising. `further` has their next digits. If
-    `is_endless`, a draw that reaches `n` adds a draw of `tail`, or of this law itself if `tail` is None.
+    `first_digits` has the first digits of `P(N >= k)` for `k = n, .., 1`, strictly rising. `next_digits` has their
+    next digits. If it `is_endless`, a draw that reaches `n` is `n` plus a draw of `law_beyond`, or of this
+    distribution itself if `law_beyond` is None.
     """
 
     survivals: Survivals
     is_endless: bool
-    tail: "Inversion | None"
-    first: Words
-    further: npt.NDArray[np.uint64]
+    law_beyond: "Inversion | None"
+    first_digits: Words
+    next_digits: npt.NDArray[np.uint64]
 
     @staticmethod
     def from_survivals(survivals: Survivals, *, is_endless: bool, tail: "Inversion | None" = None) -> "Inversion":
-        """Return the sampler of a distribution, from its survival probabilities, which are irrational.
+        """Return the sampler of a distribution from its survival probabilities, which must be irrational numbers.
 
         Parameters:
             survivals: `P(N >= k)` for `k = 1, 2, ..`; without end if the law is endless.
-            is_endless: whether it is cut where two of them have the same first digits; given that the variable is as
-                large, what it is beyond has the law `tail`, None for this one.
+            is_endless: True to stop at the first two that have the same first digits. A variable that reaches this
+                value exceeds it by a variable with the distribution `law_beyond`, or with this distribution if
+                `law_beyond` is None.
         """
         first: list[int] = []
         further: list[int] = []
@@ -65,13 +67,13 @@ class Inversion:
         return Inversion(
             survivals=survivals,
             is_endless=is_endless,
-            tail=tail,
-            first=np.array(first[::-1], dtype=np.uint16),
-            further=np.array(further[::-1], dtype=np.uint64),
+            law_beyond=tail,
+            first_digits=np.array(first[::-1], dtype=np.uint16),
+            next_digits=np.array(further[::-1], dtype=np.uint64),
         )
 
     def draw(self, size: int, random_bytes: RandomBytes, *, signed: bool) -> Integers:
-        """Draw `size` int64 values. If `signed`, each gets a fair random sign."""
+        """Draw `size` int64 values. If `signed`, multiply each by a fair random sign."""
         words = np.frombuffer(random_bytes(2 * size), dtype="<u2")
         if size < _TABLE_PAYS:
             return self._count_survivals(words, random_bytes, signed=signed)
@@ -90,23 +92,23 @@ class Inversion:
         counts, tied = self._compare_first_digits(words)
         places = np.flatnonzero(tied)
         if places.size:
-            rows = self.first.size - 1 - counts[places]
-            drawn, limits = np.frombuffer(random_bytes(8 * places.size), dtype="<u8"), self.further[rows]
+            rows = self.first_digits.size - 1 - counts[places]
+            drawn, limits = np.frombuffer(random_bytes(8 * places.size), dtype="<u8"), self.next_digits[rows]
             counts[places] += drawn < limits
             for tie in np.flatnonzero(drawn == limits):
                 counts[places[tie]] += self._settle_tie(int(counts[places[tie]]) + 1, random_bytes)
         if self.is_endless:
-            ended = np.flatnonzero(counts == self.first.size)
+            ended = np.flatnonzero(counts == self.first_digits.size)
             if ended.size:
-                counts[ended] += (self.tail or self).draw(ended.size, random_bytes, signed=False)
+                counts[ended] += (self.law_beyond or self).draw(ended.size, random_bytes, signed=False)
         return np.where(words & 1, -counts, counts) if signed else counts
 
     def _compare_first_digits(self, words: Words) -> tuple[Integers, npt.NDArray[np.bool_]]:
         """Return the number of survivals surely above each word, and True if the next has the same first digits."""
         digits = np.right_shift(words, 1, dtype=np.uint16)
-        counts: Integers = self.first.size - np.searchsorted(self.first, digits, side="right")
+        below: Integers = np.searchsorted(self.first_digits, digits, side="right")
         # where all lie above, this looks at the greatest, whose digits are not these
-        return counts, self.first[self.first.size - 1 - counts] == digits
+        return self.first_digits.size - below, self.first_digits[below - 1] == digits
 
     def _settle_tie(self, which: int, random_bytes: RandomBytes) -> bool:
         """Return True if a uniform number is below the survival `which`. So far both have the same digits."""
@@ -155,7 +157,7 @@ def _make_table(law: Inversion, *, signed: bool) -> Table:
     words = np.arange(1 << 16, dtype=np.uint16)
     counts, undecided = law._compare_first_digits(words)
     if law.is_endless:
-        undecided |= counts == law.first.size
+        undecided |= counts == law.first_digits.size
     if signed:
         counts = np.where(words & 1, -counts, counts)
     return np.where(undecided, _UNDECIDED, counts).astype(np.int16)

@@ -26,12 +26,14 @@ _ROUNDED = 7.0  # -ln of the probability that rounding moves a sum further: a th
 _BEYOND = 1e-12  # the probability outside of the values over which a distribution is inverted
 _ROUNDING = 1e-9  # what sums of so many floats, and rates of a dozen digits, may be off
 _ALMOST = 1e-8  # below it the inverted distribution is too coarse, and Markov's inequality reaches every share
+_GUESSES = 8  # of a quantile of wide noise before its range is halved: about four settle it
+_TINIEST = 1e-300  # in place of a tail of zero, which has no logarithm
 _PARTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)  # of the largest exponent at which moments exist
 
 
 @dataclass(frozen=True, slots=True)
 class WeightedNoise:
-    """Some noises alike: `count` independent discrete Laplace noises of a rate, each `times` as large, `times >= 1`."""
+    """Independent discrete Laplace noises of the same size: `count` draws at a rate, each multiplied by `times`."""
 
     times: int
     count: int
@@ -62,7 +64,7 @@ def bound_upper_tail(noises: Noises, value: int) -> float:
         return math.exp(-rate * steps) / (1.0 + math.exp(-rate))
     reduced = _divide_noises(noises, step)
     if _count_points(reduced) > MOST_POINTS:
-        found = _bound_continuous(reduced, steps)
+        found = bound_continuous_tail(reduced, steps)
     else:
         tails = _bound_tails(reduced)
         found = float(tails[steps]) if steps < tails.size else _BEYOND + _ROUNDING
@@ -70,9 +72,9 @@ def bound_upper_tail(noises: Noises, value: int) -> float:
 
 
 def bound_largest_tail(kinds: Sequence[Noises], value: int) -> float:
-    """Return an upper bound of `P(sum >= value)` for each of several sums.
+    """Return an upper bound of `P(sum >= value)` that holds for each of several sums of noises.
 
-    Narrow sums are left out if Markov's inequality shows that a wider one reaches the value more often.
+    A narrow sum is left out if Markov's inequality shows that a wider one reaches the value more often.
 
     >>> one, two = (WeightedNoise(times=2, count=1, rate=0.5),), (WeightedNoise(times=1, count=2, rate=0.5),)
     >>> bound_largest_tail((two, one), 9) == bound_upper_tail(one, 9)
@@ -86,7 +88,7 @@ def bound_largest_tail(kinds: Sequence[Noises], value: int) -> float:
 
 
 def find_largest_quantile(kinds: Sequence[Noises], share: float) -> int:
-    """Return the least value of at least 1 that each of several sums reaches with probability `share` at most."""
+    """Return the least value, at least 1, that each sum of noises reaches with probability `share` at most."""
     found = 0
     for noises in _sort_by_width(kinds):
         if not found or (_bound_by_moments(noises, found) > share and bound_upper_tail(noises, found) > share):
@@ -95,20 +97,33 @@ def find_largest_quantile(kinds: Sequence[Noises], share: float) -> int:
 
 
 def find_upper_quantile(noises: Noises, share: float) -> int:
-    """Return the least value of at least 1 that the sum reaches with probability `share` at most.
+    """Return the least value, at least 1, that the sum reaches with probability `share` at most.
 
-    >>> find_least_reach((WeightedNoise(times=1, count=1, rate=0.5),), 0.05)
+    >>> find_upper_quantile((WeightedNoise(times=1, count=1, rate=0.5),), 0.05)
     6
     """
     step = gcd(*(one.times for one in noises))
     reduced = _divide_noises(noises, step)
     low, high = 0, max(1, round(_measure_width(reduced)))
-    while bound_upper_tail(reduced, high) > share:
+    before, last = (0, 0.5), (high, bound_upper_tail(reduced, high))
+    while last[1] > share:
         low, high = high, 2 * high
+        before, last = last, (high, bound_upper_tail(reduced, high))
+    guesses = _GUESSES if _count_points(reduced) > MOST_POINTS else 0  # where a tail is looked up, halving is faster
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if bound_upper_tail(reduced, middle) > share else (low, middle)
+        middle = _guess_quantile(before, last, share) if guesses else None
+        middle = (low + high) // 2 if middle is None else min(max(middle, low + 1), high - 1)
+        before, last, guesses = last, (middle, bound_upper_tail(reduced, middle)), max(0, guesses - 1)
+        low, high = (middle, high) if last[1] > share else (low, middle)
     return step * (high - 1) + 1
+
+
+def _guess_quantile(before: tuple[int, float], last: tuple[int, float], share: float) -> int | None:
+    """Return where the tail would fall to a share if its logarithm were linear through two points, or None."""
+    falls = [math.log(max(tail, _TINIEST) / share) for _, tail in (before, last)]
+    if falls[0] == falls[1]:
+        return None
+    return math.ceil(last[0] - falls[1] * (last[0] - before[0]) / (falls[1] - falls[0]))
 
 
 def merge_equal_noises(noises: Sequence[WeightedNoise]) -> Noises:
@@ -141,10 +156,11 @@ def _measure_width(noises: Noises) -> float:
     return math.sqrt(sum(one.count * (one.times / one.rate) ** 2 for one in noises))
 
 
-def _bound_continuous(noises: Noises, value: int) -> float:
-    """Return an upper bound of `P(sum >= value)` from the continuous noises of which the sum's are rounded.
+def bound_continuous_tail(noises: Noises, value: int) -> float:
+    """Return an upper bound of `P(sum >= value)`, for any weights of at most the given ones, whole or not.
 
-    The sum differs from theirs by parts of their weights, which do not depend on it.
+    It bounds the sum of continuous noises, of which the discrete ones are rounded values. The rounding errors do not
+    depend on the discrete sum. Smaller weights make a sum of continuous noises narrower.
     """
     nearer = value - math.sqrt(_ROUNDED * sum(one.count * one.times**2 for one in noises))
     if nearer <= 0.0:

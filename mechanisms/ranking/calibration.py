@@ -39,7 +39,7 @@ _SURCHARGED = Fraction(21, 20)  # of the rate of one look: what early looks may 
 
 @dataclass(frozen=True, slots=True)
 class RankingLook:
-    """One early look: the rate at which it reveals values, and the gap beyond which it settles the order of two keys.
+    """One early look of a ranking: its noise rate, and the gap beyond which the order of two keys is settled.
 
     If all keys are returned the gap may be -1. Then the look settles every order.
     """
@@ -53,8 +53,9 @@ class RankingCalibration:
     """The calibration of a ranking, fixed before any data is touched.
 
     `fnr` and `fpr` are guaranteed for each key, and `swap_rate` for each pair of keys `task.tolerance` apart. Any
-    single key loses at most `worst_case_epsilon`, which is `noise_rate * sensitivity` rounded up, for any data. The
-    rate is zero if the answer is known in public.
+    single key loses at most `worst_case_epsilon`, which is `noise_rate * sensitivity` rounded up, for any data. If
+    values are read off several cells, that is what a cell loses, by `noise_rate * task.moved`. The rate is zero if the
+    answer is known in public.
     """
 
     task: RankingTask
@@ -67,13 +68,17 @@ class RankingCalibration:
 
     @property
     def revealed_rates(self) -> tuple[Fraction, ...]:
-        """The rates at which values are revealed, coarse to fine, the last look's included."""
+        """The rates at which values are revealed, coarse to fine, including the rate of the last look."""
         return (*(look.rate for look in self.looks), self.noise_rate)
 
 
 @dataclass(frozen=True, slots=True)
 class RankingSchedule:
-    """Early looks: their rates as rising parts of the last rate, and their shares of the smaller error rate."""
+    """The early looks of a ranking.
+
+    Each has a rate, as a fraction of the last look's rate, and a share of the smaller error rate. Rates rise from look
+    to look.
+    """
 
     rates: tuple[Fraction, ...]
     shares: tuple[float, ...]
@@ -93,8 +98,8 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
     """Calibrate the least noise rate with which a ranking keeps its contract, and the gaps of its early looks.
 
     Guarantee: the rates of `RankingTask`, for every database, and for every mask that does not depend on the ranking's
-    noise. The rate is an exact fraction, rounded up, and hardly above where the contract is just met. Early looks are
-    left out where the last one would have to be much sharper for them.
+    noise. The rate is an exact fraction, rounded up, and at most slightly above the least rate. Early looks are left
+    out if they would require a much sharper last look, or if a cell counts in several keys.
 
     Raises:
         Unachievable: a tolerance of zero, or error rates that no rate within the sampler's range meets.
@@ -116,7 +121,7 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
     least = min(task.fnr, task.fpr)
     rate = _round_rate(task, early=0.0, near=-math.log(least) / task.tolerance)
     looks: tuple[RankingLook, ...] = ()
-    if schedule.rates and task.has_one_edge:
+    if schedule.rates and task.has_one_edge and task.moved is None:
         chances = [share * least for share in schedule.shares]
         raised = _round_rate(task, early=sum(chances), near=float(rate))
         if raised <= rate * _SURCHARGED and schedule.rates[0] * raised >= LEAST_RATE:
@@ -127,7 +132,7 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
 
 @lru_cache(maxsize=128)
 def find_ranking_tolerance(task: RankingTask, *, epsilon: float) -> int:
-    """Return about the least tolerance, in two digits, at which a key of the ranking loses at most `epsilon`.
+    """Return about the least tolerance, to two digits, at which a key of the ranking loses at most `epsilon`.
 
     `task.tolerance` is ignored. The result depends only on the arguments.
 
@@ -140,7 +145,7 @@ def find_ranking_tolerance(task: RankingTask, *, epsilon: float) -> int:
     """
     if task.is_known_in_public:
         return 1
-    target, tolerance = epsilon / (task.sensitivity * float(_SURCHARGED)), _TRIED_FIRST
+    target, tolerance = epsilon / (task.charged_sensitivity * float(_SURCHARGED)), _TRIED_FIRST
     too_expensive, affordable = 0, _MOST_TOLERANCE + 1  # the greatest that was too dear, and the least that was not
     for _ in range(_MOST_STEPS):
         if tolerance > _MOST_TOLERANCE:
@@ -169,11 +174,11 @@ def _round_to_two_digits(number: float) -> int:
 
 
 def bound_unit_loss(calibration: RankingCalibration, *, groups: int, signed: bool) -> float:
-    """Return an upper bound on the loss of a privacy unit in `groups` keys by the answer, rounded up.
+    """Return an upper bound on the loss of a privacy unit in `groups` keys, through the whole answer, rounded up.
 
-    Guarantee: `groups` times the worst case of a key. Without early looks, and if nothing but the answer is kept, not
-    even noisy values for later questions, it is at most `limit` times the worst case for each partition. It is twice
-    that if a unit may raise some keys' values and lower others' (`signed`). Proof: docs/proofs/ranking.md.
+    Guarantee: `groups` times the worst case of a key. If there are no early looks, and no noisy values are kept for
+    later questions, it is at most `limit` times the worst case for each partition. It is twice that if a unit may raise
+    some keys' values and lower others' (`signed`). Proof: docs/proofs/ranking.md.
 
     >>> task = RankingTask(keys=52, limit=1, descending=True, sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1)
     >>> add_union_looks, one_look = calibrate_ranking(task), calibrate_ranking(task, schedule=ONE_LOOK)
@@ -181,14 +186,17 @@ def bound_unit_loss(calibration: RankingCalibration, *, groups: int, signed: boo
     [3.769, 0.071]
     """
     counted = groups if calibration.looks else count_charged_groups(calibration.task, groups=groups, signed=signed)
-    return round_up_to_float(calibration.noise_rate * calibration.task.sensitivity * counted)
+    return round_up_to_float(calibration.noise_rate * calibration.task.charged_sensitivity * counted)
 
 
 def count_charged_groups(task: RankingTask, *, groups: int, signed: bool) -> int:
     """Return the number of keys whose losses are charged to a privacy unit in `groups` keys.
 
-    This is for a ranking without early looks of which only the answer is kept. See `bound_unit_loss`.
+    This holds for a ranking without early looks that keeps only its answer. See `bound_unit_loss`. If values are read
+    off several cells, all groups of the unit are charged.
     """
+    if task.moved is not None:
+        return groups
     return min(groups, (1 + signed) * task.limit * task.partitions)
 
 
@@ -315,7 +323,7 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
         task=task,
         noise_rate=rate,
         looks=looks,
-        worst_case_epsilon=round_up_to_float(rate * task.sensitivity),
+        worst_case_epsilon=round_up_to_float(rate * task.charged_sensitivity),
         fnr=missed * _STATED,
         fpr=returned * _STATED,
         swap_rate=swapped * _STATED,

@@ -25,6 +25,8 @@ from mechanisms.threshold.one_shot import round_up_to_float
 class Ranking:
     """The answer of a ranking and its losses, ex post.
 
+    If values are read off several cells, `epsilon` is the worst case of every cell.
+
     `ranked_keys` has the indices of the returned keys in their order, partition by partition. `places` has the place
     of each in its partition, counted from 1. `epsilon` is each key's loss, zero if no look was taken at it. `path` has
     all revealed values, or None if the caller wanted none or none were revealed.
@@ -47,14 +49,14 @@ def rank_keys(
 ) -> Ranking:
     """Return the first `limit` keys of each partition in their order, or all that take part if they are fewer.
 
-    Guarantee: the calibration's rates among the keys that take part. The probability of everything revealed, `epsilon`
-    with it, changes by a factor `exp(epsilon)` at most when a key's value changes by the sensitivity, and when several
-    do by the product of their factors (docs/proofs/ranking.md).
+    Guarantee: the calibration's rates among the keys that take part. When one key's value changes by the sensitivity,
+    the probability of everything revealed, `epsilon` included, changes by a factor of at most `exp(epsilon)`. When
+    several values change, it changes by at most the product of their factors (docs/proofs/ranking.md).
 
     Parameters:
         aggregates: exact values, int64, shape (keys,), within +-2**62.
-        taking_part: which keys are ranked, None for all; public, or found by what does not depend on this noise. The
-            others' values are not touched.
+        taking_part: the keys that are ranked, None for all. The mask is public, or does not depend on this noise. The
+            values of other keys are not read.
         partition: the number of each key's partition, counted from 0, public; None where there is one.
         keeps_path: True to return the noisy values. Then all of a unit's keys are charged (`bound_unit_loss`).
 
@@ -74,10 +76,11 @@ def rank_keys(
     else:
         ranked, places = _place_in_partitions(calibration, members, partition, values.reveal_level)
     losses = np.array([0.0, *(round_up_to_float(rate * task.sensitivity) for rate in rates)])
+    shared = None if task.moved is None else np.full(size, calibration.worst_case_epsilon)
     return Ranking(
         ranked_keys=ranked,
         places=places,
-        epsilon=losses[values.reached],
+        epsilon=losses[values.reached] if shared is None else shared,
         path=values.make_path() if keeps_path and values.reached.any() else None,
     )
 
@@ -89,8 +92,8 @@ def rank_by_levels(
 
     Parameters:
         members: the keys that take part, in the order of the key domain.
-        reveal: returns the noisy values of some keys at a level. It is called for one level after the other, and only
-            for keys that it was called for at the level before.
+        reveal: returns the noisy values of some keys at a level. It is called for one level after the other, each time
+            for some of the keys of the level before.
     """
     limit, descending = calibration.task.limit, calibration.task.descending
     blocks = [_Block(first_place=0, members=members)]

@@ -7,6 +7,7 @@ import numpy as np
 
 from mechanisms.certified import Probability
 from mechanisms.formula import Booleans, Integers
+from mechanisms.protocol import Words
 
 
 class ChosenDigits:
@@ -31,6 +32,9 @@ class ChosenDigits:
         raise AssertionError("an alarm draws digits alone")
 
     def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
+        raise AssertionError("an alarm draws digits alone")
+
+    def draw_words(self, *, size: int) -> Words:
         raise AssertionError("an alarm draws digits alone")
 
 

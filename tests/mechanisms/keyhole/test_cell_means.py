@@ -12,10 +12,26 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.formula import AllOf, Integers
-from mechanisms.keyhole.cell_means import bound_error, compare_exact_means, decide_means
+from mechanisms.keyhole.cell_means import (
+    PairNoises,
+    bound_error,
+    decide_means,
+    find_pair_rates,
+)
 from mechanisms.keyhole.cell_readings import bound_false_accept, bound_false_reject
+from mechanisms.keyhole.exact_means import compare_exact_means
+from mechanisms.keyhole.group_averages import bound_average_error
 from mechanisms.keyhole.noisy_cells import evaluate_literal
-from mechanisms.protocol import OWN_CELL, Calibration, CommonSums, DecisionTask, MeanPair, UsedCells, Unachievable
+from mechanisms.protocol import (
+    OWN_CELL,
+    Calibration,
+    CellNoise,
+    CommonSums,
+    DecisionTask,
+    MeanPair,
+    Unachievable,
+    UsedCells,
+)
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import compute_joint_loss, list_sum_rates
 from tests.effort import examples, rounds
@@ -102,6 +118,26 @@ def test_the_real_mechanism_errs_no_more_often_than_promised(reading: str, side:
     assert wrong <= stats.binom.isf(1e-6, many, 0.1)
 
 
+@pytest.mark.parametrize("rising", [True, False])
+@pytest.mark.parametrize("own", [-40 * REACH, -2 * REACH, 2 * REACH, 40 * REACH])
+def test_a_ratio_beyond_the_other_range_errs_no_more_often_than_promised(own: int, rising: bool) -> None:
+    """2,000 ratios that no row bounds, whose bar lies within the range of the other side: its end, or within it. With
+    rates as promised each count is too high with a probability below 1e-6."""
+    many, tolerance = 2_000, 2_500
+    pair = mean_pair(other_rows=7 * ROWS)
+    common = compare_means((many, 7), OWN_CELL, total(1), pair)
+    made = calibrate("keyhole", cell_task(common, above(0, 0, tolerance) if rising else below(0, -1, tolerance)))
+    for bar in (0, REACH, -REACH):
+        sums = np.zeros((2, many, 7), dtype=np.int64)
+        sums[1] = ROWS
+        sums[0, :, 0] = own * ROWS
+        sums[0, :, 1:] = (7 * bar * ROWS - own * ROWS) // 6  # so that all groups together have the bar
+        decided = MECHANISMS["keyhole"].decide(made, sums.reshape(2, -1), noise=SeededNoise(own % 97 + bar % 7))
+        passed = int(decided.passed.reshape(many, 7)[:, 0].sum())
+        holds = (own > bar) is rising
+        assert (many - passed if holds else passed) <= stats.binom.isf(1e-6, many, 0.05 if holds else 0.1)
+
+
 @pytest.mark.parametrize("reading", ["the month before", "all groups"])
 def test_noise_six_times_as_wide_breaks_the_promise(reading: str) -> None:
     """At the end of the range, where rows count the most."""
@@ -111,6 +147,83 @@ def test_noise_six_times_as_wide_breaks_the_promise(reading: str) -> None:
 
 
 fractions = st.fractions(-3, 3, max_denominator=12)
+
+
+def count_errors_of_averages(side: int, *, rising: bool, many: int, noise: SeededNoise) -> tuple[int, int]:
+    """Return how many of `many` questions miss a group just beyond the mean of seven means, and how many return one
+    that fails by the tolerance. Each group has as few rows as counts demand. The others' mean is `side`."""
+    tolerance, groups = 4_000, 7
+    pair = replace(mean_pair(), averaged_groups=groups)
+    common = compare_means((many, groups), OWN_CELL, total(1), pair)
+    made = calibrate("keyhole", cell_task(common, above(0, 0, tolerance) if rising else below(0, -1, tolerance)))
+
+    def count_returned(difference: Fraction) -> int:
+        apart = difference * groups / (groups - 1)  # the group is one of those that are averaged
+        sums = np.full(groups, side * ROWS, dtype=np.int64)
+        sums[-1] += (math.ceil if difference > 0 else math.floor)(apart * ROWS)
+        exact = np.array([np.tile(sums, many), np.full(groups * many, ROWS)])
+        passed = MECHANISMS["keyhole"].decide(made, exact, noise=noise).passed
+        return int(passed.reshape(many, groups)[:, -1].sum())
+
+    sign = 1 if rising else -1
+    return many - count_returned(sign * Fraction(1, ROWS)), count_returned(-sign * tolerance * pair.step)
+
+
+@pytest.mark.parametrize("rising", [True, False])
+@pytest.mark.parametrize("side", [-50, 0, 50])
+def test_means_of_means_err_no_more_often_than_promised(side: int, rising: bool) -> None:
+    """10,000 questions (quick: 2,000). With rates as promised each count is too high with a probability below 1e-6."""
+    many = rounds(10_000, quick=2_000)
+    missed, wrong = count_errors_of_averages(side, rising=rising, many=many, noise=SeededNoise(side + 60 + rising))
+    assert missed <= stats.binom.isf(1e-6, many, 0.05)
+    assert wrong <= stats.binom.isf(1e-6, many, 0.1)
+
+
+def test_noise_six_times_as_wide_breaks_the_promise_of_means_of_means() -> None:
+    many = 2_000
+    missed, wrong = count_errors_of_averages(0, rising=True, many=many, noise=Louder(5))
+    assert missed > stats.binom.isf(1e-6, many, 0.05)
+    assert wrong > stats.binom.isf(1e-6, many, 0.1)
+
+
+def test_rates_are_found_where_the_needed_tolerance_jumps() -> None:
+    """No rates need exactly the given tolerance, so a search by proportion would go to and fro."""
+    pair = MeanPair(Fraction(21, 20), Fraction(75), Fraction(1, 10), 1500, 1500, rows=180, other_rows=162)
+    noises = PairNoises(pair, (1, 0, 1, 0), *[(((0, 1, 1), (1, 1, 1)),)] * 2)
+    rates = find_pair_rates(noises, (1.0, 1500.0), 2500, 0.02, 0.1)
+    assert noises.meets(rates, 2500, 0.02, 0.1)
+    assert not noises.meets({place: rate * 99 / 100 for place, rate in rates.items()}, 2500, 0.02, 0.1)
+
+
+@pytest.mark.parametrize("groups", [1, 3, 20])
+@pytest.mark.parametrize("mean", [-REACH, 0, REACH])
+def test_bounds_of_means_of_means_exceed_the_frequency_of_errors(groups: int, mean: int) -> None:
+    """200,000 draws. Each frequency is within five of its deviations, which fails once in 3 million."""
+    pair = replace(mean_pair(), averaged_groups=groups)
+    kind = (CellNoise(1, 2, 1, groups, Fraction(1, 2000)), CellNoise(1, 3, 1, groups, Fraction(1, 40)))
+    noise, many = SeededNoise(1000 + groups + mean), 200_000
+    drawn = [noise.draw_discrete_laplace(rate=one.rate, size=many * groups) for one in kind]
+    means = np.clip((mean * ROWS + drawn[0]) / np.maximum(1, ROWS + drawn[1]), -REACH, REACH)
+    errors = means.reshape(many, groups).mean(axis=1) - mean
+    seen = 0
+    for error in (300, 600, 1200):
+        bound = bound_average_error(pair, kind, 3, error)
+        for side in (errors, -errors):
+            share = float((side > error * pair.step).mean())
+            seen += share > 0
+            assert share <= bound + 5 * math.sqrt(bound / many)
+    assert seen > 0
+
+
+def test_means_of_means_are_those_of_groups_with_rows() -> None:
+    """Exact comparisons leave out groups without rows, as PostgreSQL does; with noise such a group lets nobody pass."""
+    pair = replace(mean_pair(), averaged_groups=3)
+    common = compare_means((2, 3), OWN_CELL, total(1), pair)
+    sums = np.array([[6, 3, 0, -360, -90, 90], [2, 1, 0, 4, 1, 1]])
+    assert evaluate_literal(common, above(0, 0, 0), sums).tolist() == [False, False, False, False, False, True]
+    made = calibrate("keyhole", cell_task(common, above(0, 0, 4_000)))
+    many = MECHANISMS["keyhole"].decide(made, BEYOND * sums, noise=Silence(1)).passed
+    assert many.tolist() == [False, False, False, False, False, True]
 
 
 @examples(100, quick=20)

@@ -1,6 +1,7 @@
 """Sums of many noises with whole weights, against their distribution by plain convolution."""
 
 import math
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
@@ -19,7 +20,7 @@ from mechanisms.noise.noise_sum import (
     find_upper_quantile,
     merge_equal_noises,
 )
-from tests.effort import examples
+from tests.effort import examples, rounds
 from tests.mechanisms.noise.convolved import exact_tail
 
 ABOVE = 2.1e-9  # an exact tail may be higher by as much
@@ -189,3 +190,37 @@ def cell_loss(weights: tuple[int, ...], tolerance: int) -> float:
 )
 def test_cells_lose_what_the_theory_says(weights: tuple[int, ...], tolerance: int, loss: float) -> None:
     assert cell_loss(weights, tolerance) == pytest.approx(loss, abs=6e-5)
+
+
+def test_the_quantile_of_wide_noise_is_that_of_bisection_for_a_third_of_the_tails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tails: list[int] = []
+
+    def count(noises: Noises, value: int) -> float:
+        tails.append(value)
+        return bound_upper_tail(noises, value)
+
+    monkeypatch.setattr(noise_sum, "bound_upper_tail", count)
+    drawn, guessed, halved = random.Random(5), 0, 0
+    for _ in range(rounds(200, quick=40)):
+        noises = merge_equal_noises(
+            [
+                WeightedNoise(drawn.choice((1, 2, 7, 500)), drawn.choice((1, 5, 499)), 10 ** drawn.uniform(-6, -4))
+                for _ in range(drawn.choice((1, 2, 3)))
+            ]
+        )
+        share = 10 ** drawn.uniform(-6, -0.4)
+        found = find_upper_quantile(noises, share)
+        guessed += len(tails)
+        tails.clear()
+        low, high = 0, 1
+        while count(noises, high) > share:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if count(noises, middle) > share else (low, middle)
+        halved += len(tails)
+        tails.clear()
+        assert found == high, (noises, share)
+    assert 3 * guessed < halved

@@ -8,7 +8,7 @@ import numpy as np
 
 from mechanisms.certified import Probability
 from mechanisms.formula import Booleans, Integers
-from mechanisms.protocol import Noise
+from mechanisms.protocol import Noise, Words
 from mechanisms.streams.stream import State, StreamMechanism
 
 
@@ -36,6 +36,9 @@ class GivenNoise:
 
     def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         raise AssertionError("streams toss no coins")
+
+    def draw_words(self, *, size: int) -> Words:
+        raise AssertionError("streams compare no words")
 
 
 def run_stream(mechanism: StreamMechanism[State], counts: Iterable[int], *, noise: Noise) -> list[Fraction]:
