@@ -34,7 +34,7 @@ def _holds(formula: Having, *, gifts: int, rows: int) -> bool:
             return all(_holds(one, gifts=gifts, rows=rows) for one in children)
         case Disjunction(children):
             return any(_holds(one, gifts=gifts, rows=rows) for one in children)
-        case Comparison(parts=parts, operator=operator, at=at):
+        case Comparison(summands=parts, operator=operator, right_value=at):
             total = sum(
                 (part.coefficient * (rows if part.condition == ALWAYS else gifts) for part in parts), Fraction(0)
             )

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from zlib import crc32
 
+import pytest
+
 import planner
 from mechanisms.formula import list_literals
 from planner.bind.bind_question import bind_question
@@ -35,6 +37,7 @@ _FILES = (
     "row_conditions.sql",
     "scorecards.sql",
     "windows.sql",
+    "calendars.sql",
 )
 # What a catalog as in tests cannot raise, with the tests that raise it.
 ELSEWHERE = {
@@ -192,3 +195,20 @@ def test_what_can_be_answered_costs_something_or_is_constant() -> None:
         used = {cut.functional for formula in made.question.formulas for cut in list_literals(formula)}
         assert used == set(range(len(made.question.functionals)))
         assert (made.worst_case_epsilon > 0) is (bool(used) or made.ranking is not None)
+
+
+@pytest.mark.parametrize(
+    ("condition", "fingerprint"),
+    [
+        ("avg(amount) > (SELECT avg(quantity) FROM sales)", "dc21af02ec942b1e"),
+        ("count(*) > 2 * count(DISTINCT customer_id)", "70046471cfd94228"),
+    ],
+)
+def test_stored_answers_are_found_by_later_releases(condition: str, fingerprint: str) -> None:
+    """A ledger knows an answered question by its fingerprint. With another one the question would be charged again."""
+    sql = f"SELECT month FROM sales GROUP BY month HAVING {condition}"
+    statement = classify(sql, retail())
+    assert isinstance(statement, Asking)
+    accuracy = read_accuracy({}, retail().defaults)
+    question = bind_question(statement.questions[0], retail(), accuracy=accuracy, parameters={}, today=TODAY)
+    assert plan_question(question, dialect=DUCKDB).fingerprint.startswith(fingerprint)
