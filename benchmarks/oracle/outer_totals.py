@@ -5,6 +5,7 @@ A total over rows is the sum over those groups.
 """
 
 import random
+import re
 
 from benchmarks.oracle.grouped_statement import GroupedStatement
 from benchmarks.oracle.judging import Tally
@@ -20,12 +21,22 @@ _CONDITIONS = (
     "n - {v} {o} {c}",
     "n {o} {q} * {v} OR m {o} {c}",
     "m {o} {v} + {c}",
+    "n {o} greatest({q} * {v}, {c})",
+    "NOT n {o} least({v}, {c})",
 )
 _CALLS = (
-    "avg(", "sum(", "avg(", "sum(", "max(", "min(", "stddev(", "stddev_pop(", "stddev_samp(",
-    "percentile_cont(0.5) WITHIN GROUP (ORDER BY ", "percentile_cont(0.9) WITHIN GROUP (ORDER BY ",
-    "percentile_disc(0.25) WITHIN GROUP (ORDER BY ", "percentile_disc(0.5) WITHIN GROUP (ORDER BY ",
+    "avg({})", "sum({})", "avg({})", "sum({})", "max({})", "min({})", "stddev({})", "stddev_pop({})", "stddev_samp({})",
+    "percentile_cont(0.5) WITHIN GROUP (ORDER BY {})", "percentile_cont(0.9) WITHIN GROUP (ORDER BY {})",
+    "percentile_disc(0.25) WITHIN GROUP (ORDER BY {})", "percentile_disc(0.5) WITHIN GROUP (ORDER BY {})",
+    "(percentile_cont(ARRAY[0.25, 0.9, 0.5]) WITHIN GROUP (ORDER BY {}))[2]", "sqrt(variance({}))", "sqrt(var_pop({}))",
+    "1.0 * sum({}) / count(*)",
 )  # fmt: skip
+_CONT, _DISC = (f"percentile_{kind}({{}}) WITHIN GROUP (ORDER BY {{{{}}}})" for kind in ("cont", "disc"))
+_QUANTILES = (
+    (_CONT.format("0.25"), _CONT.format("0.75")), (_DISC.format("0.25"), _DISC.format("0.75")), ("min({})", "max({})"),
+    (_CONT.format("0.125"), _DISC.format("0.9")), ("min({})", _CONT.format("0.5")),
+)  # fmt: skip
+_CALLED = re.compile(r"%\(([\w.]+)\)")
 _OF_GROUPS = (
     "WITH s AS ({m}) SELECT {shown} FROM s WHERE {condition:(SELECT %(m) FROM s)}",
     "WITH s AS ({m}) SELECT {shown} FROM s WHERE {condition:(SELECT 2 * %(z.m) - 1 FROM s z)}",
@@ -33,6 +44,11 @@ _OF_GROUPS = (
     "WITH s AS ({m}), t AS (SELECT %(m) AS v FROM s) SELECT {shown} FROM t CROSS JOIN s WHERE {condition:v}",
     "WITH s AS ({m}) SELECT {shown} FROM s LEFT JOIN (SELECT %(m) AS v FROM s) t ON true WHERE {condition:v}",
     "WITH s AS ({m}), t AS (SELECT %(m) AS v FROM s) SELECT {shown} FROM s WHERE {condition:(SELECT v FROM t)}",
+    "WITH s AS ({m}), t AS (SELECT {low} AS a, {high} AS b FROM s) SELECT {shown} FROM s, t "
+    "WHERE {condition:(t.b + 1.5 * (t.b - t.a))}",
+    "WITH s AS ({m}), t AS (SELECT {high} - {low} AS v FROM s) SELECT {shown} FROM s, t WHERE {condition:v}",
+    "WITH s AS ({m}), t AS (SELECT %(m) AS v FROM s), b AS (SELECT {shown}, s.n, s.m, t.v FROM s CROSS JOIN t) "
+    "SELECT {shown} FROM b s WHERE {condition:v}",
 )
 _OF_A_WARD = (
     "WITH s AS ({m}) SELECT {shown} FROM s WHERE {condition:(SELECT %(z.m) FROM s z WHERE z.ward = s.ward)}",
@@ -44,6 +60,9 @@ _OF_ROWS = (
     "WITH t AS ({total}) SELECT {shown} FROM ({m}) s JOIN t ON true WHERE {condition:v}",
     "WITH s AS ({m}), t AS ({total}) SELECT {shown} FROM s WHERE {condition:(SELECT 2 * v FROM t)}",
     "WITH t AS ({total}), s AS ({m}) SELECT {shown} FROM t, s WHERE {condition:t.v}",
+    "SELECT {shown} FROM ({m}) s CROSS JOIN LATERAL ({total}) t WHERE {condition:t.v}",
+    "WITH s AS ({m}), b AS (SELECT {shown}, n, m, max(m) OVER () AS v FROM s) "
+    "SELECT {shown} FROM b s WHERE {condition:v}",
 )
 
 
@@ -51,7 +70,10 @@ def draw_outer_total(drawn: random.Random) -> GroupedStatement:
     """Return a random comparison of groups with a total or a statistic that stands around them."""
     keys = drawn.choice(_KEYS)
     of_parts = _OF_A_WARD if len(keys) > 1 else ()
-    text = drawn.choice((*_OF_GROUPS, *_OF_ROWS, *of_parts)).replace("%(", drawn.choice(_CALLS))
+    call = drawn.choice(_CALLS)
+    text = _CALLED.sub(lambda found: call.format(found[1]), drawn.choice((*_OF_GROUPS, *_OF_ROWS, *of_parts)))
+    low, high = drawn.choice(_QUANTILES)
+    text = text.replace("{low}", low.format("m")).replace("{high}", high.format("m"))
     before, _, rest = text.partition("{condition:")
     read = rest.removesuffix("}")
     condition = drawn.choice(_CONDITIONS).format(

@@ -228,15 +228,10 @@ def _draw_band(drawn: random.Random, value: str) -> str:
 def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> str | None:
     """Both sources on a scorecard; None where they agree with PostgreSQL, in groups with rows and without, or where
     there is nothing to judge."""
-    try:
-        asking = classify(card.sql, CATALOG)
-        assert isinstance(asking, Asking)
-        questions = [ask_exactly(asking, place) for place in range(len(asking.questions))]
-    except KeyholeError as error:
-        if error.code in ("KH900", "KH100", "KH106"):
-            raise
-        tally.refused[error.code] += 1
+    read = read_questions(card.sql, tally)
+    if read is None:
         return None
+    asking, questions = read
     groups = [questions[0].keys.get_key(place) for place in range(questions[0].keys.size)]
     try:
         with engines.truth.cursor() as cursor:
@@ -265,7 +260,20 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
     return None
 
 
-def ask_exactly(asking: Asking, place: int) -> Question:
+def read_questions(sql: str, tally: Tally) -> tuple[Asking, list[Question]] | None:
+    """Return a statement and its questions, without tolerances and added counts. Count it if it is refused."""
+    try:
+        asking = classify(sql, CATALOG)
+        assert isinstance(asking, Asking)
+        return asking, [_ask_exactly(asking, place) for place in range(len(asking.questions))]
+    except KeyholeError as error:
+        if error.code in ("KH900", "KH100", "KH106"):
+            raise
+        tally.refused[error.code] += 1
+        return None
+
+
+def _ask_exactly(asking: Asking, place: int) -> Question:
     """Return a question of a statement, without tolerances and added counts. Raise what binding raises."""
     wanted = read_accuracy({"keyhole.tolerance": "0", "keyhole.guard": "refuse"}, CATALOG.defaults)
     return bind_question(asking.questions[place], CATALOG, accuracy=wanted, parameters={}, today=TODAY)

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.oracle.judging import Tally, write_literal
 from benchmarks.oracle.windows import Disagreed, fetch_keys, judge_cells, list_sizes
-from benchmarks.oracle.worlds import CATALOG, LEVELS, MONTHS, TABLES, WARDS, Engines, Key
+from benchmarks.oracle.worlds import CATALOG, LEVELS, MONTHS, TABLES, WARDS, Engines, Key, name_bounded
 from planner.catalog.catalog import Table
 from planner.extract.outer_query import Asking
 from planner.question.question import Question
@@ -23,6 +23,7 @@ _SIZES = (
     "count(*)", "count(age)", "sum(age)", "sum(cost)", "sum(fee)", "count(*) FILTER (WHERE insured)",
     "sum(cost) FILTER (WHERE age > 3 OR insured)",
 )  # fmt: skip
+_UNITS = ("count(DISTINCT person)", "count(DISTINCT person) FILTER (WHERE insured)")
 _ROWS = (
     "age > 1", "insured", "NOT insured", "cost > 0 OR insured", "kind = 'a'", "weight IS NULL", "age BETWEEN 1 AND 4",
     "(age > 2 AND cost < 2)", "kind IN ('a', 'b')",
@@ -127,6 +128,9 @@ def draw_other_rows(drawn: random.Random) -> OtherRowsStatement:
     size = drawn.choice(_SIZES)
     own = size if drawn.random() < 0.6 else drawn.choice(_SIZES)
     column = drawn.choice(("age", "cost", "fee"))
+    if kind != "mean" and table.unit == ("person",) and drawn.random() < 0.4:
+        means, size = False, drawn.choice(_UNITS)
+        own = size if drawn.random() < 0.6 else drawn.choice((*_SIZES, *_UNITS))
     if means:
         own = size = f"avg({column})"
     texts = {"all": (*_IN_HAVING, *_AROUND), "mean": _OF_GROUPS, "part": _IN_HAVING[:1]}[kind]
@@ -197,5 +201,22 @@ def _find_truth(statement: OtherRowsStatement, question: Question, engines: Engi
     sizes = list_sizes(statement.table, statement.keys, statement.where, own, question)
     others = list_sizes(statement.table, statement.keys, statement.other, size, question)
     part = f" WHERE z.{statement.keys[0]} = s.{statement.keys[0]}" if statement.kind == "part" else ""
-    condition = statement.condition.format(n="s.n", v=f"(SELECT {total} FROM ({others}) z{part})")
+    read = f"SELECT {total} FROM ({others}) z{part}"
+    if statement.size in _UNITS:
+        read = _count_units(statement, question)
+    condition = statement.condition.format(n="s.n", v=f"({read})")
     return fetch_keys(f"SELECT {keys} FROM ({sizes}) s WHERE {condition}", engines)
+
+
+def _count_units(statement: OtherRowsStatement, question: Question) -> str:
+    """Return SQL for the number of units with bounded rows in any listed group, beside the group `s` of a statement."""
+    listed = [question.keys.get_key(place) for place in range(question.keys.size)]
+    values = ", ".join("(" + ", ".join(map(write_literal, key)) + ")" for key in listed)
+    tests = [f"z.{key} = d.d_{key}" for key in statement.keys]
+    tests += [f"({statement.other})"] if statement.other else []
+    tests += [f"z.{statement.keys[0]} = s.{statement.keys[0]}"] if statement.kind == "part" else []
+    bounded = f"SELECT * FROM {name_bounded(statement.table, statement.keys)}"
+    return (
+        f"SELECT {statement.size} FROM ({bounded}) z, "
+        f"(VALUES {values}) AS d ({', '.join(f'd_{key}' for key in statement.keys)}) WHERE {' AND '.join(tests)}"
+    )

@@ -12,19 +12,16 @@ from typing import Any
 import psycopg
 
 from benchmarks.oracle.judging import Tally
-from benchmarks.oracle.scorecards import ask_exactly, run_around
+from benchmarks.oracle.scorecards import read_questions, run_around
 from benchmarks.oracle.windows import WindowStatement, compute_cell_sums, list_sizes, window_statement
-from benchmarks.oracle.worlds import CATALOG, Engines
+from benchmarks.oracle.worlds import Engines
 from mechanisms.formula import Booleans, Cut, evaluate_formula
 from mechanisms.keyhole.noisy_cells import evaluate_literal
 from mechanisms.keyhole.taken_cells import find_unknown
 from planner.catalog.listed_values import format_values
-from planner.errors import KeyholeError
-from planner.extract.outer_query import Asking
 from planner.functionals.cell_readings import list_cell_sums, reads_cells
 from planner.plan.minimise import minimise
 from planner.question.question import Question
-from planner.statements.classify import classify
 from proxy.sources.protocol import Source
 
 _ITEMS = (
@@ -33,7 +30,10 @@ _ITEMS = (
     "CASE WHEN {p} THEN 1 WHEN NOT ({p}) THEN 2 ELSE 3 END", "CASE {p} WHEN true THEN 1 WHEN false THEN 0 END",
     "NOT ({p} AND {q})", "CASE WHEN NOT ({p}) THEN 'no' ELSE 'yes' END",
 )  # fmt: skip
-_OTHERS = ("n > 2", "n <= 3", "n < w + 1", "w > 1", "w >= n")
+_OTHERS = (
+    "n > 2", "n <= 3", "n < w + 1", "w > 1", "w >= n", "w IS NULL", "w IS NOT NULL", "n > NULL",
+    "n > 0.73 * avg(n) OVER ()",
+)  # fmt: skip
 _AROUND = ("{card}", "{card}", "SELECT * FROM ({card}) z WHERE NOT c1", "SELECT * FROM ({card}) z WHERE c1 IS NULL")
 _Row = tuple[Any, ...]
 
@@ -85,17 +85,15 @@ def draw_window_scorecard(drawn: random.Random) -> WindowScorecard:
 
 def judge_window_scorecard(card: WindowScorecard, engines: Engines, tally: Tally) -> str | None:
     """Return where a source disagrees with PostgreSQL; None where both agree, or there is nothing to judge."""
-    try:
-        asking = classify(card.sql, CATALOG)
-        assert isinstance(asking, Asking)
-        questions = [ask_exactly(asking, place) for place in range(len(asking.questions))]
-    except KeyholeError as error:
-        if error.code in ("KH900", "KH100"):
-            raise
-        tally.refused[error.code] += 1
+    read = read_questions(card.sql, tally)
+    if read is None:
         return None
+    asking, questions = read
     if len(questions) != 1 or not questions[0].keys.size or not reads_cells(questions[0]):
         tally.refused["constant"] += 1
+        return None
+    if questions[0].ranked is not None:
+        tally.refused["ranked"] += 1  # compared with the largest or least group
         return None
     try:
         wanted = _fetch(card.write_meaning(questions[0]), engines)
@@ -131,9 +129,9 @@ def _release(question: Question, source: Source, engines: Engines, *, form: str)
     unknown = find_unknown(common, formulas, test_literal, keys=space.size)
 
     def show(number: int, place: int) -> str | None:
-        if question.null_predicates[number] or (unknown and unknown[number][place]):
-            return None
-        return "true" if truths[number][place] else "false"
+        if truths[number][place]:
+            return "true"
+        return None if question.null_predicates[number] or (unknown and unknown[number][place]) else "false"
 
     rows = [
         (*format_values(space.get_key(place)), *(show(number, place) for number in range(len(truths))))

@@ -22,7 +22,7 @@ from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.functionals.cell_readings import list_cell_sums, reads_cells
 from planner.lower.scan import rewrite
-from planner.question.question import Question
+from planner.question.question import Measure, Question
 from proxy.sources.protocol import Source
 
 _CALENDARS = ("month", "level")
@@ -52,6 +52,10 @@ _RANGES = {
         "RANGE BETWEEN 1 FOLLOWING AND 5 FOLLOWING",
     ),
 }  # fmt: skip
+_SPELLED = (
+    "extract(year FROM month)|extract(month FROM month)", "to_char(month, 'YYYY-MM')", "month::timestamp",
+    "extract(year FROM month)|month", "to_char(month, 'IYYY-IW')", "extract(month FROM month)",
+)  # fmt: skip
 _KEPT = {"month": "month >= '2026-02-01'", "level": "level <> 2", "ward": "ward IN ('A', 'empty')"}
 _CONDITIONS = (
     "n {o} {q} * w", "n {o} {q} * w", "n - w {o} {c}", "n {o} w + {c}", "w {o} {c}", "n {o} {q} * w AND w {o} {c}",
@@ -61,12 +65,14 @@ _CONDITIONS = (
     "n / nullif(w, 0) - 1 {s} {q}", "round(100.0 * n / nullif(w, 0), 1) < 40",
     "100 * (1 - n / nullif(w, 0)) {s} {c}.5",
     "n - coalesce(w, 0) {o} {c}", "coalesce(n - w, 0) {o} {c}", "n > coalesce(w, {c})",
+    "w IS NOT NULL AND n {o} w", "w IS NULL OR n {o} {q} * w",
 )  # fmt: skip
 _MEAN_CONDITIONS = (
     "n {o} {q} * w", "n - w {o} {c}", "n {o} w + {c}", "w {o} n", "NOT (n {o} {q} * w)", "2 * n - w {o} {c}",
     "n BETWEEN {q} * w AND w + {c}", "n {o} {q} * w AND n {o} w - {c}", "n {o} {q} * w OR n - w {o} {c}",
 )  # fmt: skip
 _AVERAGED = ("age", "cost", "weight", "fee")
+_DIVISORS = ("age", "weight", "fee")  # which are never negative
 _NUMBERS = ("0.1", "0.25", "0.5", "1", "1.2", "2")
 _MEAN_NUMBERS = ("0.31", "0.73", "1", "1.13", "1.91")  # PostgreSQL rounds quotients: there must be few ties
 _MEAN_CONSTANTS = ("-1.37", "-0.37", "0.37", "1.37")
@@ -77,6 +83,7 @@ class WindowStatement:
     """A comparison of the size `own` with a `window` over groups, in which {size} stands for the size it reads.
 
     With `mean` both are means of that column: {size} stands for a group's mean, {total} and {rows} for what it divides.
+    With a `divisor` they are ratios of sums instead, and {rows} is the sum of that column.
     The window runs over the groups that `kept` leaves. `shape` says how it is spelled.
     """
 
@@ -88,6 +95,7 @@ class WindowStatement:
     window: str
     condition: str
     mean: str = ""
+    divisor: str = ""
     kept: str = ""
     shape: str = "plain"
 
@@ -104,7 +112,8 @@ class WindowStatement:
             groups = f"SELECT {keys}, {self.own} AS n, {self.size} AS m {source}"
             over = f"SELECT {keys}, n, {window.format(size='m')} AS w FROM g{kept}"
             return f"WITH g AS ({groups}) SELECT {keys} FROM ({over}) q WHERE {self.condition}"
-        window = window.format(size=self.size, total=f"sum({self.mean})", rows=f"count({self.mean})")
+        rows = f"sum({self.divisor})" if self.divisor else f"count({self.mean})"
+        window = window.format(size=self.size, total=f"sum({self.mean})", rows=rows)
         over = f"SELECT {keys}, {self.own} AS n, {window} AS w {source}{having}{clause}"
         return f"SELECT {keys} FROM ({over}) q WHERE {self.condition}"
 
@@ -149,7 +158,7 @@ class Disagreed(Generic[Asked]):
 
 
 def window_statement(drawn: random.Random) -> WindowStatement:
-    """Return a random comparison with other groups."""
+    """Return a random comparison with other groups, some of units that are in a list or in none."""
     keys = drawn.choice(KEYS)
     calendars = [key for key in keys if key in _CALENDARS]
     others = [key for key in keys if key not in calendars]
@@ -162,6 +171,10 @@ def window_statement(drawn: random.Random) -> WindowStatement:
     if "/" in condition and size.startswith("count"):
         size = "sum(age)"  # a quotient of integers is cut off, and refused
     where = drawn.choice(("", "", "age > 1", "insured", "month >= '2026-02-01'", "level <> 2"))
+    if table.unit == ("person",) and drawn.random() < 0.25:
+        word = drawn.choice(("IN", "NOT IN"))
+        listed = drawn.choice(("age > 4", "insured", "ward = 'A'", "level = 2 AND age < 6"))
+        where = f"person {word} (SELECT person FROM {table.name} WHERE person IS NOT NULL AND {listed})"
     if drawn.random() < 0.3:
         return _mean_statement(drawn, table, keys, where, _window(drawn, kind, calendars, others))
     window = _window(drawn, kind, calendars, others)
@@ -190,8 +203,11 @@ def _mean_statement(
 ) -> WindowStatement:
     """Return a random comparison of a group's mean with the mean of other groups' rows."""
     column = drawn.choice(_AVERAGED)
+    divisor = drawn.choice([one for one in _DIVISORS if one != column]) if drawn.random() < 0.4 else ""
+    mean = f"sum({column}) / nullif(sum({divisor}), 0)" if divisor else f"avg({column})"
     call, over = window.split("({size}", 1)
-    if call in ("sum", "avg"):
+    averages = call == "avg" and not divisor and "ORDER" not in over and drawn.random() < 0.6
+    if call in ("sum", "avg") and not averages:
         over = over.removeprefix(")")
         window = f"sum({{total}}){over} / nullif(sum({{rows}}){over}, 0)"
     condition = drawn.choice(_MEAN_CONDITIONS)
@@ -199,13 +215,14 @@ def _mean_statement(
         table=table,
         keys=keys,
         where=where,
-        own=f"avg({column})",
-        size=f"avg({column})",
+        own=mean,
+        size=mean,
         window=window,
         condition=condition.format(
             o=drawn.choice((">", ">=", "<", "<=")), q=drawn.choice(_MEAN_NUMBERS), c=drawn.choice(_MEAN_CONSTANTS)
         ),
         mean=column,
+        divisor=divisor,
     )
 
 
@@ -217,6 +234,8 @@ def _window(drawn: random.Random, kind: str, calendars: list[str], others: list[
         return f"{drawn.choice(('sum', 'avg'))}({{size}}) OVER (PARTITION BY {drawn.choice([*others, *calendars])})"
     falling = " DESC" if drawn.random() < 0.2 else ""
     by = "date_trunc('week', month)" if calendars[0] == "month" and drawn.random() < 0.2 else calendars[0]
+    if kind == "ordered" and calendars[0] == "month" and drawn.random() < 0.3:
+        by = drawn.choice(_SPELLED).replace("|", f"{falling}, ")
     order = f"{part}ORDER BY {by}{falling}"
     if kind == "ordered":
         call = drawn.choice(
@@ -260,20 +279,21 @@ def judge_cells(
         return None
     tally.judged += 1
     for source in engines.sources:
-        found = _decide(question, source, engines)
+        found = decide_cells(question, source, engines)
         if found != held:
             name = source.dialect.name
             return Disagreed(statement, name, frozenset(held - found), frozenset(found - held))
     return None
 
 
-def _decide(question: Question, source: Source, engines: Engines) -> set[Key]:
+def decide_cells(question: Question, source: Source, engines: Engines) -> set[Key]:
+    """Return the groups for which a question holds on the exact sums of a source."""
     _, common = list_cell_sums(question)
     values = compute_cell_sums(question, source, engines)
     keys = question.keys.size
     compares_means = any(one.pair for one in question.functionals)
 
-    _check_reach(common, values)
+    _check_reach(question, common, values)
 
     def test_literal(cut: Cut) -> Booleans:
         if question.functionals[cut.functional].pair is None and compares_means:
@@ -288,18 +308,28 @@ def compute_cell_sums(question: Question, source: Source, engines: Engines) -> I
     """Return the exact sums of all cells that a question's functionals are read off."""
     sums, _ = list_cell_sums(question)
     relation = engines.relations[source.dialect.name]
-    there = replace(question, table=replace(question.table, relation=relation), functionals=sums)
+    there = replace(question, table=_read_from(question.table, relation), functionals=sums)
     rewritten = rewrite(there, dialect=source.dialect)
     return source.read_aggregates(rewritten, question.keys, functionals=len(sums), timeout_ms=60_000).values
 
 
-def _check_reach(common: CommonSums, sums: Integers) -> None:
-    """Raise if a mean of a group is farther from 0 than its noise was planned for."""
-    for pair, places in zip(common.means, common.readings, strict=bool(common.means)):
-        if pair is not None:
-            (total, _), (rows, _), (other_total, _), (other_rows, _) = places
-            assert (abs(sums[total]) <= pair.reach * sums[rows]).all()
-            assert (abs(sums[other_total]) <= pair.other_reach * sums[other_rows]).all()
+def _read_from(table: Table, relation: str) -> Table:
+    """Return a table of which the rows, and those that its lists of units read, are in a relation."""
+    lists = (
+        tuple(replace(one, table=replace(one.table, relation=relation)) for one in clause) for clause in table.lists
+    )
+    return replace(table, relation=relation, lists=tuple(lists))
+
+
+def _check_reach(question: Question, common: CommonSums, sums: Integers) -> None:
+    """Raise if a mean of a group is farther from 0 than its noise was planned for. No row bounds a ratio of sums."""
+    for one, pair, places in zip(question.functionals, common.means, common.readings, strict=False):
+        if pair is not None and one.cell_reads[1].summed.measure is Measure.ROWS:
+            (total, _), (rows, _), (other_total, _), (other_rows, _), *_ = (*places, *places[:2])
+            assert (abs(sums[total]) <= pair.largest_mean * sums[rows]).all()
+            if pair.quantile is not None:
+                continue
+            assert (abs(sums[other_total]) <= pair.largest_other_mean * sums[other_rows]).all()
 
 
 def _truth(statement: WindowStatement, question: Question, engines: Engines) -> set[Key]:
@@ -307,9 +337,11 @@ def _truth(statement: WindowStatement, question: Question, engines: Engines) -> 
     keys = ", ".join(statement.keys)
     mean = statement.mean
     missing = "NULL" if mean else "0"
-    values = {"n": f"coalesce({statement.own}, {missing})", "m": f"coalesce({statement.size}, {missing})"}
+    own, size = (_count_none(one, statement) for one in (statement.own, statement.size))
+    values = {"n": f"coalesce({own}, {missing})", "m": f"coalesce({size}, {missing})"}
     if mean:
-        values |= {"total": f"coalesce(sum({mean}), 0)", "rows": f"count({mean})"}
+        rows = f"coalesce(sum({statement.divisor}), 0)" if statement.divisor else f"count({mean})"
+        values |= {"total": f"coalesce(sum({mean}), 0)", "rows": rows}
     sizes = list_sizes(statement.table, statement.keys, statement.where, values, question)
     window = statement.window.format(size="m", total="total", rows="rows")
     kept = f" WHERE {statement.kept}" if statement.kept else ""
@@ -317,12 +349,18 @@ def _truth(statement: WindowStatement, question: Question, engines: Engines) -> 
     return fetch_keys(f"SELECT {keys} FROM ({windows}) q WHERE {statement.condition}", engines)
 
 
+def _count_none(size: str, statement: WindowStatement) -> str:
+    """Return a ratio in which a sum over no values is 0."""
+    divided = f"sum({statement.mean}) /"
+    return size.replace(divided, f"coalesce(sum({statement.mean}), 0) /") if statement.divisor else size
+
+
 def list_sizes(table: Table, keys: Sequence[str], where: str, sizes: Mapping[str, str], question: Question) -> str:
     """Return SQL for named sizes of every group that a question lists, over bounded rows."""
     listed = [question.keys.get_key(place) for place in range(question.keys.size)]
     values = ", ".join("(" + ", ".join(map(write_literal, key)) + ")" for key in listed)
     ours = " AND ".join(f"v.{name} = d.{name}" for name in keys)
-    filtered = f" AND ({where})" if where else ""
+    filtered = f" AND ({where.replace(f'FROM {table.name}', 'FROM oracle_visits')})" if where else ""
     computed = ", ".join(f"({size})::numeric AS {name}" for name, size in sizes.items())
     return (
         f"SELECT {', '.join(f'd.{name}' for name in keys)}, h.* FROM (VALUES {values}) AS d ({', '.join(keys)}), "

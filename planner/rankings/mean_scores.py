@@ -31,13 +31,14 @@ from planner.catalog.catalog import Table
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import LARGEST, find_grid, make_functional
-from planner.functionals.group_sizes import is_divisor_at_least, find_demanded_units, find_group_sizes, identify_mean
+from planner.functionals.group_sizes import find_demanded_units, find_group_sizes, identify_mean, is_divisor_at_least
 from planner.functionals.guard_remedy import find_next_round
 from planner.functionals.per_key_offsets import LIMIT
 from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
 from planner.question.condition_text import write_canonical
 from planner.question.question import Accuracy, Functional, MeanScore, Measure, Ranked
+from planner.rankings.group_differences import compute_differences
 from planner.values.decimals import convert_to_decimal
 
 _USUAL = Fraction(1, 10)  # of how far values can lie apart
@@ -58,7 +59,7 @@ def score_mean(
     where: Condition,
     accuracy: Accuracy,
 ) -> tuple[Functional, MeanScore]:
-    """Return a mean's score and its parts, for groups of the size that a count in `formula` demands.
+    """Return the functional and the parts of a mean's score, for groups as large as a count in `formula` demands.
 
     The size is at least `keyhole.min_rows`.
 
@@ -77,7 +78,7 @@ def score_mean(
     if not all(is_divisor_at_least(part, mean.divisor_rows, table, where) for part in mean.summands):
         raise KeyholeError(
             "KH204",
-            f"groups cannot be ranked by {mean.left}, which is no mean of the rows that it divides by",
+            f"groups cannot be ranked by {mean.left_text}, which is no mean of the rows that it divides by",
             hint="Count those rows on both sides, for example by the same FILTER.",
             position=mean.position,
         )
@@ -86,17 +87,17 @@ def score_mean(
         raise _refuse_one_value(mean)
     worst = least if highest_first else most
     total, step = make_functional(_subtract(mean, worst), table=table, min_rows=1, where=where)
-    counted = replace(mean, summands=(mean.divisor_rows,), per_row=None, left=f"values of {mean.left}")
+    counted = replace(mean, summands=(mean.divisor_rows,), per_row=None, left_text=f"values of {mean.left_text}")
     count, _ = make_functional(counted, table=table, min_rows=1, where=where)
     size = step / mean.per_row
     reach = ceil((most - least) / size)
     score = MeanScore(
-        total=_clip_to_count(replace(total, name=mean.left), count, reach),
+        total=_clip_to_count(replace(total, name=mean.left_text), count, reach),
         count=count,
-        rows=_count_rows(mean, formula, table, where, accuracy),
-        times=1,
+        least_rows=_count_rows(mean, formula, table, where, accuracy),
+        multiplier=1,
         worst_value=convert_to_decimal(worst),
-        reach=reach,
+        largest_distance=reach,
         step=convert_to_decimal(size),
     )
     return _refine_steps(_make_score_functional(mean, size), score, fine=most - least)
@@ -111,7 +112,7 @@ def _score_by_units(
     """
     assert mean.divisor_rows is not None
     base = mean.divisor_rows
-    counted = replace(mean, summands=(base,), measure=Measure.UNITS, left=f"units of {mean.left}")
+    counted = replace(mean, summands=(base,), measure=Measure.UNITS, left_text=f"units of {mean.left_text}")
     count, _ = make_functional(counted, table=table, min_rows=1, where=where)
     made, step = make_functional(mean, table=table, min_rows=1, where=where)
     low, high = made.unit_range or (0, made.sensitivity)
@@ -129,14 +130,14 @@ def _score_by_units(
     reach = ceil((most - least) / size)
     said = parse_tolerances(accuracy.tolerance)
     score = MeanScore(
-        total=_clip_to_count(replace(total, name=mean.left), count, reach),
+        total=_clip_to_count(replace(total, name=mean.left_text), count, reach),
         count=count,
-        rows=min(
+        least_rows=min(
             max(accuracy.min_rows, find_demanded_units(formula, base, said, min_rows=accuracy.min_rows)), _MOST_ROWS
         ),
-        times=1,
+        multiplier=1,
         worst_value=convert_to_decimal(worst),
-        reach=reach,
+        largest_distance=reach,
         step=convert_to_decimal(size),
     )
     return _refine_steps(_make_score_functional(mean, size), score, fine=most - least)
@@ -145,7 +146,7 @@ def _score_by_units(
 def _refuse_one_value(mean: Comparison) -> KeyholeError:
     return KeyholeError(
         "KH204",
-        f"groups cannot be ranked by {mean.left}: declared bounds leave it one value",
+        f"groups cannot be ranked by {mean.left_text}: declared bounds leave it one value",
         hint="Rank by a count or a sum, for example ORDER BY count(*) DESC.",
         position=mean.position,
     )
@@ -154,7 +155,7 @@ def _refuse_one_value(mean: Comparison) -> KeyholeError:
 def _make_score_functional(mean: Comparison, size: Fraction) -> Functional:
     """Return the functional of a score, which is computed from two others. `_refine_steps` sets its sensitivity."""
     return Functional(
-        name=mean.left,
+        name=mean.left_text,
         measure=Measure.TOTAL,
         terms=(),
         sensitivity=1,
@@ -167,34 +168,34 @@ def _make_score_functional(mean: Comparison, size: Fraction) -> Functional:
 def rank_mean(ranked: Ranked, score: MeanScore, *, wanted: Fraction) -> Ranked:
     """Return the ranking by a mean's score, with the tolerance `wanted` in the analyst's unit (0: none was set).
 
-    Scores are rounded down. So if two means differ by some steps, their scores differ by at least one step less.
+    Scores are rounded down. So if two means differ by n steps, their scores differ by at least n - 1.
     """
     if not wanted:
         return replace(ranked, mean=score)
     made, score = _refine_steps(ranked.functional, score, fine=wanted)
     steps = floor(wanted / Fraction(made.unit_size))
     slack = convert_to_decimal(steps * Fraction(made.unit_size))
-    return replace(ranked, functional=made, mean=score, tolerance=max(steps - 1, 0), slack=slack)
+    return replace(ranked, functional=made, mean=score, tolerance=max(steps - 1, 0), tolerance_value=slack)
 
 
 def fit_rows(ranked: Ranked, score: MeanScore, find_tolerance: Callable[[Functional], int]) -> Ranked:
-    """Return the ranking for groups so large that the tolerance at its price is at most the one that was set.
+    """Return the ranking for groups so large that the tolerance of its price is at most the one that was set.
 
-    If none was set, it is a tenth of the range of values.
+    If no tolerance was set, it is a tenth of the range of values.
 
     Parameters:
         find_tolerance: returns the steps of a functional by which groups must differ so that the price keeps their
             order.
     """
-    wanted = Fraction(ranked.slack) or score.reach * Fraction(score.step) * _USUAL
+    wanted = Fraction(ranked.tolerance_value) or score.largest_distance * Fraction(score.step) * _USUAL
     made = ranked.functional
     for _ in range(_MOST_TRIES):
         within = find_tolerance(made) * Fraction(made.unit_size)
-        larger = find_next_round(ceil(score.rows * within / wanted))
-        if within <= wanted or larger <= score.rows:
+        larger = find_next_round(ceil(score.least_rows * within / wanted))
+        if within <= wanted or larger <= score.least_rows:
             break
-        made, score = _refine_steps(made, replace(score, rows=larger), fine=wanted)
-    return rank_mean(replace(ranked, functional=made), score, wanted=Fraction(ranked.slack))
+        made, score = _refine_steps(made, replace(score, least_rows=larger), fine=wanted)
+    return rank_mean(replace(ranked, functional=made), score, wanted=Fraction(ranked.tolerance_value))
 
 
 def _refine_steps(made: Functional, score: MeanScore, *, fine: Fraction) -> tuple[Functional, MeanScore]:
@@ -206,14 +207,14 @@ def _refine_steps(made: Functional, score: MeanScore, *, fine: Fraction) -> tupl
     times = 1
     while min(moved, fine / size) * times < _FINE and times < _MOST_TIMES:
         times *= 10
-    if score.reach * times > LARGEST:
+    if score.largest_distance * times > LARGEST:
         raise KeyholeError(
             "KH208",
             f"{made.name} has too many steps to be ranked by",
             hint="Ask the owner to declare a coarser grid or narrower bounds, or SET keyhole.min_rows to less.",
         )
     scaled = replace(made, sensitivity=max(1, ceil(moved * times)), unit_size=convert_to_decimal(size / times))
-    return scaled, replace(score, times=times)
+    return scaled, replace(score, multiplier=times)
 
 
 def compute_scores(ranked: Ranked, values: Integers) -> Integers:
@@ -225,15 +226,17 @@ def compute_scores(ranked: Ranked, values: Integers) -> Integers:
         values: int64 of shape (functionals, keys). The ranked value is the last row. For a mean it is the count, below
             the total.
     """
+    if ranked.cells is not None:
+        return compute_differences(ranked.cells, values[-len(ranked.cells.sums) :], descending=ranked.descending)
     if ranked.mean is None:
         alone: Integers = np.clip(values[-1], -LIMIT, LIMIT)
         return alone
     mean = ranked.mean
-    divisor = np.clip(values[-1], mean.rows, _MOST_ROWS)
+    divisor = np.clip(values[-1], mean.least_rows, _MOST_ROWS)
     whole, rest = np.divmod(np.clip(values[-2], -LIMIT, LIMIT), divisor)
-    beyond = (whole < -mean.reach) | (whole >= mean.reach)
-    scores: Integers = np.clip(whole, -mean.reach, mean.reach)
-    rest, left = np.where(beyond, 0, rest), mean.times
+    beyond = (whole < -mean.largest_distance) | (whole >= mean.largest_distance)
+    scores: Integers = np.clip(whole, -mean.largest_distance, mean.largest_distance)
+    rest, left = np.where(beyond, 0, rest), mean.multiplier
     while left > 1:
         factor = min(left, _FACTOR)
         more, rest = np.divmod(rest * factor, divisor)
@@ -245,16 +248,16 @@ def describe_rows(ranked: Ranked) -> str:
     """Return a warning that says how groups with fewer values than a mean's least divisor are ranked."""
     assert ranked.mean is not None
     return (
-        f"{ranked.functional.name} is divided by {ranked.mean.rows:,} at least: a group with fewer values counts as if "
-        f"the missing ones were {ranked.mean.worst_value:f}; SET keyhole.min_rows says another number"
+        f"{ranked.functional.name} is divided by {ranked.mean.least_rows:,} at least: a group with fewer values counts "
+        f"as if the missing ones were {ranked.mean.worst_value:f}; SET keyhole.min_rows sets another number"
     )
 
 
 def _bound_change(score: MeanScore) -> Fraction:
     """Return the largest change of the mean by one privacy unit, in steps of the total."""
     unit = score.count.sensitivity
-    raised = min(Fraction(score.total.sensitivity, score.rows), Fraction(score.reach))
-    return max(raised, Fraction(unit * score.reach, score.rows + unit))
+    raised = min(Fraction(score.total.sensitivity, score.least_rows), Fraction(score.largest_distance))
+    return max(raised, Fraction(unit * score.largest_distance, score.least_rows + unit))
 
 
 def _subtract(mean: Comparison, origin: Fraction) -> Comparison:

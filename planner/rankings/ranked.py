@@ -11,6 +11,7 @@ from mechanisms.ranking.calibration import find_ranking_tolerance
 from mechanisms.ranking.ranking_task import RankingTask
 from planner.aggregates.comparison import Comparison, Having
 from planner.catalog.catalog import Table
+from planner.catalog.key_space import KeySpace
 from planner.catalog.tolerance import (
     BOUNDS_SUFFIX,
     Amount,
@@ -21,6 +22,7 @@ from planner.catalog.tolerance import (
     set_amount,
 )
 from planner.errors import KeyholeError
+from planner.functionals.cell_readings import read_functional
 from planner.functionals.cells import find_cell_reach
 from planner.functionals.functional import find_grid, make_functional
 from planner.functionals.guard_remedy import find_next_round
@@ -28,6 +30,7 @@ from planner.functionals.row_range import find_bound, find_row_range
 from planner.question.condition import Condition
 from planner.question.question import Accuracy, Functional, Measure, Question, Ranked
 from planner.question.unit_groups import count_unit_groups
+from planner.rankings.group_differences import read_ranked_cells
 from planner.rankings.mean_scores import describe_rows, fit_rows, rank_mean, score_mean
 from planner.values.decimals import convert_to_decimal
 
@@ -47,14 +50,18 @@ def make_ranking(
     formula: Having,
     accuracy: Accuracy,
     scale: Decimal | None,
+    keys: KeySpace,
+    puts_nulls_first: bool,
 ) -> Ranked:
-    """Return the ranking of a question's keys by a comparison's measure, the greatest first if `descending`.
+    """Return the ranking of a question's keys by the measure of a comparison with 0.
 
-    The comparison is with 0.
+    The greatest values come first if `descending`.
 
     Parameters:
-        formula: the HAVING beside it, whose counts may demand larger groups for a mean.
+        formula: the question's HAVING, whose counts may demand larger groups for a mean.
         scale: the number of which a tolerance in percent is a part; None if the owner declared nothing.
+        keys: the groups, from which a value of other groups is read.
+        puts_nulls_first: a group without such a value stands first.
 
     Guarantee: one privacy unit changes the value of one key by at most the functional's sensitivity. A group without
     values counts as 0. If no tolerance is set for this value by an amount or its name, `settle_price` may widen it.
@@ -63,8 +70,11 @@ def make_ranking(
     Raises KH203, KH204, KH208, and KH304 for a tolerance in percent by name if there is no scale.
     """
     greatest_first = descending is (comparison.operator == ">")
-    score = None
-    if comparison.per_row is None and not comparison.divides_by_units:
+    score = cells = None
+    if comparison.cell_sums:
+        read, size = read_functional(comparison, table=table, where=where)
+        made, cells = read_ranked_cells(read, comparison, keys, puts_missing_first=puts_nulls_first)
+    elif comparison.per_row is None and not comparison.divides_by_units:
         made, size = make_functional(comparison, table=table, min_rows=accuracy.min_rows, where=where)
     else:
         made, score = score_mean(
@@ -82,12 +92,13 @@ def make_ranking(
     ranked = Ranked(
         functional=made,
         descending=greatest_first,
-        limit=limit,
+        most_returned=limit,
         tolerance=floor(exact),
-        has_both_signs=score is not None or _moves_both_ways(made, table, comparison.position),
-        slack=convert_to_decimal(floor(exact) * size),
-        scale=scale if in_percent else None,
+        has_both_signs=score is not None or cells is not None or _has_both_signs(made, table, comparison.position),
+        tolerance_value=convert_to_decimal(floor(exact) * size),
+        percent_base=scale if in_percent else None,
         is_priced=priced,
+        cells=cells,
     )
     return ranked if score is None else rank_mean(ranked, score, wanted=exact * size)
 
@@ -98,7 +109,7 @@ def make_ranking_task(question: Question, ranked: Ranked) -> RankingTask:
     size = keys.size // parts if parts else 0
     return RankingTask(
         keys=size,
-        limit=size if ranked.limit is None else min(ranked.limit, size),
+        limit=size if ranked.most_returned is None else min(ranked.most_returned, size),
         descending=ranked.descending,
         sensitivity=ranked.functional.sensitivity,
         tolerance=ranked.tolerance + 1,  # keys that are further apart than the tolerance
@@ -107,13 +118,14 @@ def make_ranking_task(question: Question, ranked: Ranked) -> RankingTask:
         partitions=parts,
         offset=ranked.offset,
         allows_any_cut=ranked.may_cut_anywhere,
+        moved=None if ranked.cells is None else ranked.cells.moved,
     )
 
 
 def settle_price(question: Question, *, per_query: float) -> Question:
     """Return the question with the tolerance at which its ranking costs `1 / PRICE` of the limit `per_query`.
 
-    A tolerance that the analyst set for this value stays. One in percent of all thresholds stays if it is wider.
+    A tolerance that the analyst set for the ranked value stays. A general tolerance in percent stays if it is wider.
 
     Guarantee: depends on the question and the policy alone, not on remaining balances. The same ranking asked again is
     the same question.
@@ -143,10 +155,10 @@ def settle_price(question: Question, *, per_query: float) -> Question:
         return _add_scale_warning(replace(question, ranked=replace(ranked, is_priced=False)))
     name, slack = ranked.functional.name, convert_to_decimal(within * Fraction(ranked.functional.unit_size))
     told = (
-        f"groups within {slack:f} of each other in {name} may stand in either order, at a fixed price of a quarter of "
-        f"epsilon_per_query, as no amount was said; SET keyhole.tolerance = '{name}=...' says another"
+        f"groups within {slack:f} of each other in {name} may stand in either order, as no tolerance was set and "
+        f"the price is fixed at a quarter of epsilon_per_query; SET keyhole.tolerance = '{name}=...' sets another"
     )
-    settled = replace(ranked, tolerance=within - 1 if ranked.mean else within, slack=slack, scale=None)
+    settled = replace(ranked, tolerance=within - 1 if ranked.mean else within, tolerance_value=slack, percent_base=None)
     return replace(question, ranked=settled, warnings=(*question.warnings, told))
 
 
@@ -161,7 +173,7 @@ def _find_tolerance(
     if amount.is_percent and not scale:
         raise KeyholeError(
             "KH304",
-            f"ORDER BY {comparison.left}: a tolerance in percent is one of a threshold, and a ranking has none",
+            f"ORDER BY {comparison.left_text}: a tolerance in percent refers to a threshold, and a ranking has none",
             detail="Its tolerance is how far two groups may be apart and still stand in either order.",
             hint="  or  ".join(_list_settings(comparison, made, size, accuracy)),
             position=comparison.position,
@@ -178,7 +190,7 @@ def _list_settings(comparison: Comparison, made: Functional, size: Fraction, acc
         yield f"SET keyhole.tolerance = '{quote_literal(text)}';"
 
 
-def _moves_both_ways(made: Functional, table: Table, position: int | None) -> bool:
+def _has_both_signs(made: Functional, table: Table, position: int | None) -> bool:
     """Return True if one unit may raise the values of some keys and lower those of others."""
     if made.measure not in (Measure.TOTAL, Measure.UNIT_SUM):
         return False
@@ -193,7 +205,7 @@ def _moves_both_ways(made: Functional, table: Table, position: int | None) -> bo
 def _add_scale_warning(question: Question) -> Question:
     """Return the question with a warning that says to what number its tolerance in percent refers."""
     ranked = question.ranked
-    if ranked is None or ranked.scale is None:
+    if ranked is None or ranked.percent_base is None:
         return question
-    told = f"the ranking's tolerance is a part of {ranked.scale:f}, the least band that the owner declared"
+    told = f"the ranking's tolerance is a part of {ranked.percent_base:f}, the least band that the owner declared"
     return replace(question, warnings=(*question.warnings, told))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES
-from planner.aggregates.cell_windows import reads_groups
+from planner.aggregates.cell_windows import reads_groups, reads_other_groups
 from planner.aggregates.order_statistics import is_truth
 from planner.parser.tree import contains_type, strip_parentheses
 
@@ -66,10 +66,10 @@ def _is_predicate(node: exp.Expr) -> bool:
         return all(_is_predicate(child) for child in inner.flatten())
     if isinstance(inner, exp.Not):
         return _is_predicate(inner.this)
-    if isinstance(inner, exp.Is | exp.NullSafeEQ | exp.NullSafeNEQ) and any(
-        map(reads_groups, inner.find_all(exp.Window))
-    ):
-        return False  # PostgreSQL reads IS around a predicate, which is NULL if a neighbour is missing
+    if isinstance(inner, exp.Is | exp.NullSafeEQ | exp.NullSafeNEQ) and reads_other_groups(inner):
+        # PostgreSQL reads IS around a predicate, which is NULL if a neighbour is missing
+        about_null = isinstance(inner, exp.Is) and isinstance(strip_parentheses(inner.expression), exp.Null)
+        return about_null and reads_groups(inner.this)
     if isinstance(inner, exp.Is | exp.EQ | exp.NEQ) and isinstance(strip_parentheses(inner.expression), exp.Boolean):
         return _is_predicate(inner.this)
     if isinstance(inner, exp.Is):

@@ -23,10 +23,10 @@ _COMPARED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ)
 
 @dataclass(frozen=True, slots=True)
 class PlaceCut:
-    """The part of a ranking that a statement reads: ranks up to `limit` (None: all), without the first `offset`.
+    """The ranks that a statement reads: those up to `limit` (None: all), without the first `offset`.
 
-    With `may_cut_anywhere` the statement also treats ranks within this part differently. With `keeps_every_row` it
-    needs the groups beyond the limit as well, all at one rank.
+    With `may_cut_anywhere` the statement also distinguishes ranks below the limit. With `keeps_every_row` it needs the
+    groups beyond the limit as well, all at one rank.
     """
 
     limit: exp.Expr | None = None
@@ -36,7 +36,7 @@ class PlaceCut:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlaceTest:
+class _RankTest:
     """A use that separates places up to `last` from later ones and, with `first`, from the first few.
 
     `drops_rest`: no row beyond `last` is left.
@@ -47,7 +47,7 @@ class _PlaceTest:
     drops_rest: bool = False
 
 
-_Use: TypeAlias = _PlaceTest | bool
+_Use: TypeAlias = _RankTest | bool
 """A use of a place: a test, or True if it is shown as it is, or False for any other use."""
 
 ALL, ANYWHERE = PlaceCut(), PlaceCut(may_cut_anywhere=True)
@@ -65,9 +65,9 @@ def cut_by_order(select: exp.Select) -> PlaceCut:
 def cut_by_uses(select: exp.Select, windows: Sequence[exp.Window], *, partitioned: bool) -> PlaceCut:
     """Return the ranks that a SELECT and the queries around it read from the SELECT's ranking windows."""
     uses = [use for window in windows for use in _list_window_uses(window, select, partitioned=partitioned)]
-    if not uses or not all(isinstance(use, _PlaceTest) for use in uses):
+    if not uses or not all(isinstance(use, _RankTest) for use in uses):
         return ANYWHERE if any(use is not True for use in uses) else ALL
-    parted = list(dict.fromkeys(use for use in uses if isinstance(use, _PlaceTest)))
+    parted = list(dict.fromkeys(use for use in uses if isinstance(use, _RankTest)))
     if len(parted) == 1:
         (only,) = parted
         return PlaceCut(only.last, only.first, keeps_every_row=not only.drops_rest)
@@ -80,7 +80,7 @@ def cut_by_uses(select: exp.Select, windows: Sequence[exp.Window], *, partitione
 
 def _list_window_uses(window: exp.Window, select: exp.Select, *, partitioned: bool) -> Iterator[_Use]:
     if isinstance(window.this, exp.FirstValue):
-        yield _PlaceTest(_make_literal(1))
+        yield _RankTest(_make_literal(1))
         return
     shown = _include_parentheses(window)
     if isinstance(shown.parent, exp.Alias):
@@ -145,7 +145,8 @@ def _list_uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned
     if kept is not None:
         yield kept
         return
-    alone = not any(outer.args.get(clause) for clause in ("joins", "where", "group", "distinct", "laterals"))
+    alone = not any(outer.args.get(clause) for clause in ("joins", "group", "distinct", "laterals"))
+    alone = alone and _keeps_every_row(outer)
     if alone and (ordered := _cut_by_name(outer, called, alias=qualifier, partitioned=partitioned)) is not None:
         yield ordered
         return
@@ -158,12 +159,19 @@ def _list_uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned
             given = read_name(item.args["alias"]) if isinstance(item, exp.Alias) else called
             yield from _list_uses_around(outer, given, partitioned=partitioned, around=around)
         elif isinstance(shown.parent, exp.Ordered) and shown.parent.parent is outer.args.get("order"):
-            yield True
+            yield read_limit(outer) is None and outer.args.get("offset") is None
         else:
             yield _read_comparison(column) or False
 
 
-def _find_place_test(select: exp.Select, columns: Sequence[exp.Column]) -> _PlaceTest | None:
+def _keeps_every_row(select: exp.Select) -> bool:
+    """Return True for a SELECT without WHERE, or with WHERE true."""
+    where = select.args.get("where")
+    parts = () if where is None else where.this.flatten() if isinstance(where.this, exp.And) else (where.this,)
+    return all(isinstance(one := strip_parentheses(part), exp.Boolean) and one.this for part in parts)
+
+
+def _find_place_test(select: exp.Select, columns: Sequence[exp.Column]) -> _RankTest | None:
     """Return the places that WHERE's conditions, joined by AND, keep. Return None if they do not limit them."""
     where = select.args.get("where")
     if where is None:
@@ -191,10 +199,10 @@ def _find_place_test(select: exp.Select, columns: Sequence[exp.Column]) -> _Plac
     if not ends or None in lasts or None in firsts:
         return None
     first, last = max(one or 0 for one in firsts), min(one or 0 for one in lasts)
-    return _PlaceTest(_make_literal(last), _make_literal(first) if first else None, drops_rest=True)
+    return _RankTest(_make_literal(last), _make_literal(first) if first else None, drops_rest=True)
 
 
-def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _PlaceTest | None:
+def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _RankTest | None:
     """Return the test that a comparison of a place with a constant makes, or None.
 
     Parameters:
@@ -204,7 +212,7 @@ def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _PlaceTest | Non
     node = around.parent
     if isinstance(node, exp.Between) and node.this is around and not node.args.get("symmetric"):
         low, high = _subtract_one(node.args["low"]), _read_constant(node.args["high"])
-        return None if low is None or high is None else _PlaceTest(high, _drop_zero(low), drops_rest=kept)
+        return None if low is None or high is None else _RankTest(high, _drop_zero(low), drops_rest=kept)
     if not isinstance(node, _COMPARED):
         return None
     kind: type[exp.Expr] = type(node)
@@ -215,13 +223,13 @@ def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _PlaceTest | Non
     if own is None or before is None:
         return None
     if kind in (exp.LTE, exp.GT):
-        return _PlaceTest(own, drops_rest=kept and kind is exp.LTE)
+        return _RankTest(own, drops_rest=kept and kind is exp.LTE)
     if kind in (exp.LT, exp.GTE):
-        return _PlaceTest(before, drops_rest=kept and kind is exp.LT)
-    return _PlaceTest(own, _drop_zero(before), drops_rest=kept and kind is exp.EQ)
+        return _RankTest(before, drops_rest=kept and kind is exp.LT)
+    return _RankTest(own, _drop_zero(before), drops_rest=kept and kind is exp.EQ)
 
 
-def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bool) -> _PlaceTest | None:
+def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bool) -> _RankTest | None:
     """Return the rows that LIMIT keeps of a SELECT ordered by a column with places, ascending."""
     order, limit = select.args.get("order"), read_limit(select)
     if order is None or limit is None or partitioned:
@@ -232,7 +240,7 @@ def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bo
     if not is_place or first.args.get("desc") or read_name(column.args.get("table")) not in ("", alias):
         return None
     cut = cut_by_order(select)
-    return None if cut.limit is None else _PlaceTest(cut.limit, cut.offset, drops_rest=True)
+    return None if cut.limit is None else _RankTest(cut.limit, cut.offset, drops_rest=True)
 
 
 def _include_parentheses(node: exp.Expr) -> exp.Expr:

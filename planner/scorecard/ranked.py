@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
+from planner.aggregates.cell_windows import reads_groups
 from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, find_item_end
 from planner.parser.lexer import Token
@@ -32,15 +33,16 @@ _CUT = exp.Literal.number(1)  # of DISTINCT ON, which keeps the first row
 
 @dataclass(frozen=True, slots=True)
 class RankedItem:
-    """The ranking of a question's keys by the value `node`, separately for each `partition`, and the part that is read.
+    """The ranking of a question's keys by the value `node`, separately for each `partition`, and the ranks read.
 
-    `spans` are the stretches of tokens that are replaced by a key's rank, each from its first token to the one behind
-    its last. `sizes` are the expressions in them. `end` is the token behind the text that orders and cuts the answer.
+    `spans` are the stretches of tokens that a key's rank replaces, each from its first token to the one after its last.
+    `sizes` are the expressions in them. `end` is the token after the text that orders and cuts the answer.
     `private_parts` are the parts of the SELECT that read the ranking and reveal no size of a group.
     """
 
     node: exp.Expr
     descending: bool
+    nulls_first: bool
     partition: tuple[exp.Expr, ...]
     cut: PlaceCut
     spans: tuple[tuple[int, int], ...]
@@ -56,12 +58,15 @@ class _Order:
 
     node: exp.Expr
     descending: bool
+    nulls_first: bool
     partition: tuple[exp.Expr, ...]
 
     @property
-    def meaning(self) -> tuple[str, bool, frozenset[str]]:
-        """The identity of a ranking."""
-        return write_node(strip_parentheses(self.node)), self.descending, frozenset(map(write_node, self.partition))
+    def meaning(self) -> tuple[str, bool, bool, frozenset[str]]:
+        """The identity of a ranking. Only a value of other groups may be NULL."""
+        nulls_first = self.nulls_first and contains_type(self.node, exp.Window)
+        partition = frozenset(map(write_node, self.partition))
+        return write_node(strip_parentheses(self.node)), self.descending, nulls_first, partition
 
 
 def find_ranking(
@@ -73,13 +78,13 @@ def find_ranking(
     Raises KH106 if it ranks keys in several ways.
     """
     windows = list(_find_windows(select, place))
-    ordered, end = _find_ordered(select, place, tokens, numbers), place.end
+    ordered, end = _find_ranking_order(select, place, tokens, numbers), place.end
     orders = [_read_order(window) for window, _ in windows]
     places: list[tuple[int, int]] = []
     if ordered is not None:
         number, item, size = ordered
         partition = tuple(select.args["distinct"].args["on"].expressions) if number else ()
-        orders.append(_Order(size, bool(item.args.get("desc")), partition))
+        orders.append(_Order(size, bool(item.args.get("desc")), bool(item.args.get("nulls_first")), partition))
         places.append(_find_item_tokens(number, place, tokens))
         end = find_item_end(tokens, places[0][0], before=_JOINS, stops_at_commas=False)
     if not orders:
@@ -92,6 +97,7 @@ def find_ranking(
     return RankedItem(
         node=strip_parentheses(only.node),
         descending=only.descending,
+        nulls_first=only.nulls_first,
         partition=only.partition,
         cut=_read_cut(select, found, partition=only.partition, ordered=ordered is not None),
         spans=tuple(places),
@@ -104,11 +110,12 @@ def find_ranking(
 
 def _read_order(window: exp.Window) -> _Order:
     first = window.args["order"].expressions[0]
-    return _Order(first.this, bool(first.args.get("desc")), tuple(window.args.get("partition_by") or ()))
+    partition = tuple(window.args.get("partition_by") or ())
+    return _Order(first.this, bool(first.args.get("desc")), bool(first.args.get("nulls_first")), partition)
 
 
 def shows_sizes_beside_ranks(select: exp.Select) -> bool:
-    """Return True if a select list shows sizes of groups outside the windows that rank by them."""
+    """Return True if a select list shows sizes of groups in expressions other than the windows that rank by them."""
     ranking = {id(window) for item in select.expressions for window in item.find_all(exp.Window) if _ranks(window)}
     if not ranking:
         return any(map(shows_size, select.expressions))
@@ -131,7 +138,7 @@ def _ranks(window: exp.Window) -> bool:
     if order is None or window.args.get("spec") or window.args.get("alias") or not isinstance(window.this, RANKS):
         return False
     others = (*order.expressions[1:], *(window.args.get("partition_by") or ()), window.this)
-    return is_size(order.expressions[0].this) and not any(map(_reads_size, others))
+    return _is_ranked_value(order.expressions[0].this) and not any(map(_reads_size, others))
 
 
 def _reads_size(node: exp.Expr) -> bool:
@@ -139,7 +146,7 @@ def _reads_size(node: exp.Expr) -> bool:
     return any(map(contains_aggregate, read))
 
 
-def _find_ordered(
+def _find_ranking_order(
     select: exp.Select, place: Clauses, tokens: tuple[Token, ...], numbers: tuple[ShownNumber, ...]
 ) -> tuple[int, exp.Ordered, exp.Expr] | None:
     """Return the item of ORDER BY that ranks by an aggregate, with its index and the aggregate.
@@ -158,7 +165,7 @@ def _find_ordered(
         return None
     named = find_named_number(item.this, select, numbers)
     size = item.this if named is None else named.node
-    return (number, item, size) if is_size(size) else None
+    return (number, item, size) if _is_ranked_value(size) else None
 
 
 def _find_item_tokens(number: int, place: Clauses, tokens: tuple[Token, ...]) -> tuple[int, int]:
@@ -208,6 +215,12 @@ def _write(order: _Order) -> str:
     written = f"{write_node(strip_parentheses(order.node))[:60]}{' DESC' if order.descending else ''}"
     among = ", ".join(map(write_node, order.partition))
     return f"{written} for each {among}" if among else written
+
+
+def _is_ranked_value(node: exp.Expr) -> bool:
+    """Return True for the size of a group, or an expression of sizes of this and other groups."""
+    windows = list(node.find_all(exp.Window))
+    return is_size(node) or (bool(windows) and all(map(reads_groups, windows)) and not find_predicates(node))
 
 
 def is_size(node: exp.Expr) -> bool:
