@@ -79,7 +79,7 @@ def extract_question(
     reading = ParsedQuestion(node, select, scope, text, tokens, found, lists=lists, value_queries=own, catalog=catalog)
     reading = _read_numbers(reading, catalog)
     try:
-        place = _make_place(reading, catalog)
+        place = _make_extracted_question(reading, catalog)
         return (replace(place, edits=(*place.edits, *_empty_queries(sources, tokens))),)
     except KeyholeError as error:
         raise offer_join(error, scope.table, catalog, alias=scope.alias) from None
@@ -107,7 +107,7 @@ def _cut_over_rows(
     found = ParsedQuestion(
         node, select, scope, text, tokens, reading.clauses, lists=lists, value_queries=(reading.query,)
     )
-    place = _make_place(_read_numbers(found, catalog), catalog)
+    place = _make_extracted_question(_read_numbers(found, catalog), catalog)
     if reading.with_query_tokens is None:
         return place
     first, past = reading.with_query_tokens
@@ -137,7 +137,7 @@ def _cut_over_units(
     query, scope = reading.query, reading.scope
     found = ParsedQuestion(node, reading.select, scope, text, tokens, reading.clauses, reading.with_text, query)
     try:
-        place = _make_place(_read_numbers(found, catalog), catalog)
+        place = _make_extracted_question(_read_numbers(found, catalog), catalog)
     except KeyholeError as error:
         raise suggest_group_by_key(error, query.table, reading.select) if error.code == "KH202" else error from None
     check_groups(query, place.embedded.keys, reading.select.args.get("group") or reading.select)
@@ -180,7 +180,7 @@ def _find_keys(place: ParsedQuestion) -> tuple[Column, ...]:
         return ()
 
 
-def _make_place(place: ParsedQuestion, catalog: Catalog) -> ExtractedQuestion:
+def _make_extracted_question(place: ParsedQuestion, catalog: Catalog) -> ExtractedQuestion:
     text, tokens, scope, select = place.text, place.tokens, place.scope, place.select
     keys = check_form(place)
     ranked = place.ranked
@@ -240,6 +240,7 @@ def _make_ranked_expression(ranked: RankedItem, partition: tuple[Column, ...]) -
         is_cut_elsewhere=cut.may_cut_anywhere,
         returns_all_rows=cut.keeps_every_row,
         is_self_contained=not ranked.windows and not ranked.partition and cut.offset is None,
+        puts_nulls_first=ranked.nulls_first,
     )
 
 

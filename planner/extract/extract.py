@@ -21,7 +21,8 @@ from planner.extract.extract_refusals import (
     refuse_stored_without_question,
     refuse_too_many_questions,
 )
-from planner.extract.normalise import normalise
+from planner.extract.normalise import CALENDAR_RULES, OTHER_GROUPS, normalise
+from planner.extract.outer_joins.public_lists import is_zoned_series
 from planner.extract.outer_query import Asking
 from planner.extract.relations import Relation, list_private_tables, list_relations
 from planner.extract.set_operations import join_branches
@@ -70,12 +71,12 @@ def extract_questions(text: str, tokens: tuple[Token, ...], catalog: Catalog) ->
         written = written.edit(changes, rule=use_policy_names.__name__)
     if changes := qualify_stored_units(written.query, catalog):
         written = written.edit(changes, rule=qualify_stored_units.__name__)
-        asking = _extract_normalised(written, catalog)
+        asking = _extract_from_normal_form(written, catalog)
         return None if asking is None else replace(asking, shadow_text=written.origin.text)
-    return _extract_normalised(written, catalog)
+    return _extract_from_normal_form(written, catalog)
 
 
-def _extract_normalised(written: EditedQuery, catalog: Catalog) -> Asking | None:
+def _extract_from_normal_form(written: EditedQuery, catalog: Catalog) -> Asking | None:
     """Bring the query to the form of questions, and cut these out."""
     private = {id(node) for node, _ in list_private_tables(written.query, catalog)}
     if private:
@@ -83,13 +84,28 @@ def _extract_normalised(written: EditedQuery, catalog: Catalog) -> Asking | None
     normalised: EditedQuery | None = None
     try:
         normalised = normalise(written, catalog)
-        return _extract_questions(normalised, catalog, find_unread=_find_no_tables)
+        return _mark_zoned(_extract_questions(normalised, catalog, find_unread=_find_no_tables), written)
     except KeyholeError:
         idle = private & find_idle_tables(written.query.tree)
         instead = written if idle == private else normalised
         if not idle or instead is None:
             raise
-    return _extract_questions(instead, catalog, find_unread=find_idle_tables)
+    return _mark_zoned(_extract_questions(instead, catalog, find_unread=find_idle_tables), written)
+
+
+def _mark_zoned(asking: Asking | None, written: EditedQuery) -> Asking | None:
+    """Return the statement with a mark on questions whose groups the query lists by the session's TimeZone."""
+    if asking is None or not any(map(is_zoned_series, written.query.tree.find_all(exp.GenerateSeries))):
+        return asking
+    embedded = tuple(
+        replace(part, has_zoned_calendar=True)
+        if isinstance(part, EmbeddedQuestion)
+        and part.origin is not None
+        and not CALENDAR_RULES.isdisjoint(part.origin.rules)
+        else part
+        for part in asking.embedded
+    )
+    return replace(asking, embedded=embedded)
 
 
 def _find_no_tables(_: exp.Expr) -> frozenset[int]:
@@ -116,10 +132,15 @@ def _extract_questions(read: EditedQuery, catalog: Catalog, *, find_unread: _Unr
         asking = _cut_questions(read.query, catalog, found, unread=idle)
     except KeyholeError as error:
         raise read.origin.place_error(error) from None
-    return replace(asking, embedded=tuple(_cut_out(part, read.origin) for part in asking.embedded))
+    rules = read.origin.rules
+    has_calendar = len(asking.questions) == 1 and not CALENDAR_RULES.isdisjoint(rules) and OTHER_GROUPS not in rules
+    parts = (_cut_out(part, read.origin, has_calendar=has_calendar) for part in asking.embedded)
+    return replace(asking, embedded=tuple(parts))
 
 
-def _cut_out(part: EmbeddedQuestion | EmbeddedRelation, origin: Origin) -> EmbeddedQuestion | EmbeddedRelation:
+def _cut_out(
+    part: EmbeddedQuestion | EmbeddedRelation, origin: Origin, *, has_calendar: bool
+) -> EmbeddedQuestion | EmbeddedRelation:
     """Return the question with trees of its own, detached from the statement's tree."""
     if isinstance(part, EmbeddedRelation) or part.stored_question is not None:
         return part
@@ -127,7 +148,7 @@ def _cut_out(part: EmbeddedQuestion | EmbeddedRelation, origin: Origin) -> Embed
         cut_out(leaf.tree)
     if part.unit_query is not None:
         cut_out(part.unit_query.tree)
-    return replace(part, origin=origin) if origin.edits else part
+    return replace(part, origin=origin, has_calendar=has_calendar) if origin.edits else part
 
 
 def _list_known_names(catalog: Catalog) -> frozenset[str]:
@@ -210,7 +231,7 @@ def _replace_relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...]
             body, embedded = (0, named), (EmbeddedRelation(what.name, what.columns),)
         case Monitor():
             relation = declare_monitor(what, catalog)
-            shown, behind = relation.around
+            shown, behind = relation.wrapping_sql
             at = find_offset(node.this) + 1
             body = (shown, 0, behind + named) if shown else (0, named)
             embedded = (EmbeddedRelation(what.name, relation.columns, monitor_position=at),)

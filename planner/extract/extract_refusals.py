@@ -9,7 +9,7 @@ from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.extract.hints.answerable_questions import (
     INSTEAD,
-    join_ways,
+    join_suggestions,
     suggest_by_keys,
     suggest_by_positions,
     suggest_each_grouping,
@@ -67,7 +67,7 @@ def refuse_too_many_questions(*, most: int) -> KeyholeError:
 
 
 def refuse_nested_question(*, at: int) -> KeyholeError:
-    """Return KH107 for a question that is a subquery of another question."""
+    """Return KH107 for a question that is nested as a subquery in another question."""
     return KeyholeError(
         "KH107",
         "a question cannot contain another question",
@@ -123,7 +123,7 @@ def refuse_shown_size(node: exp.Expr, *, hint: str | None) -> KeyholeError:
     return KeyholeError(
         "KH101",
         "Keyhole answers which groups cross a threshold, not how large they are",
-        detail="Sizes of other groups stand in comparisons alone. No answer shows them or is sorted by them."
+        detail="Sizes of other groups may stand only in comparisons. No answer shows them or is sorted by them."
         if reads_others
         else None,
         hint=hint,
@@ -132,7 +132,7 @@ def refuse_shown_size(node: exp.Expr, *, hint: str | None) -> KeyholeError:
 
 
 def refuse_without_threshold(place: ParsedQuestion) -> KeyholeError:
-    """Return KH104 for a GROUP BY that would show which groups there are."""
+    """Return KH104 for a GROUP BY without a threshold, whose answer would reveal which groups have rows."""
     group = place.select.args.get("group")
     return KeyholeError(
         "KH104",
@@ -156,7 +156,7 @@ def refuse_partition(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: 
 
 
 def refuse_ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeError:
-    """Return KH106 for a ranking that would return all groups that tie with its last, or a part of them all."""
+    """Return KH106 for WITH TIES in a ranking, and for a ranking that would cut groups which tie."""
     kept = (
         strip_parentheses(count).name
         if count is not None and limit.args["limit_options"].args.get("with_ties")
@@ -172,9 +172,9 @@ def refuse_ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeEr
 
 
 def suggest_shown_keys(error: KeyholeError, place: ParsedQuestion) -> KeyholeError:
-    """Return the refusal of a shown expression, with the question as it could be asked as a hint.
+    """Return the refusal of a shown expression, with a hint that can be asked.
 
-    That question has the same keys, or the select list's expression under the name of a column.
+    The hint is the question with only its keys shown, or with the expression under the name of a column.
     """
     clash = suggest_by_positions(place) if error.code == "KH101" else None
     detail, hint = clash or (error.detail, (suggest_question(place) if error.code == "KH101" else None) or error.hint)
@@ -188,15 +188,15 @@ def suggest_shown_keys(error: KeyholeError, place: ParsedQuestion) -> KeyholeErr
 
 
 def suggest_known_keys(error: KeyholeError, place: ParsedQuestion) -> KeyholeError:
-    """Return the refusal of a grouped expression, with a question by the keys that its text names as a hint.
+    """Return the refusal of a grouped expression. Its hint is a question that groups by the keys in the expression.
 
-    For KH105 the hint offers the whole table as well. Without such a key, the refusal is unchanged.
+    For KH105 the hint offers the whole table as well. If the expression names no key, the refusal is unchanged.
     """
     thresholds = ask_by_thresholds(place.select, place.scope) if error.code == "KH202" else None
     shown = (
         (suggest_whole_table(place), suggest_question(place)) if error.code == "KH105" else (suggest_by_keys(place),)
     )
-    hint = thresholds or join_ways(*shown) or error.hint
+    hint = thresholds or join_suggestions(*shown) or error.hint
     return KeyholeError(error.code, error.message, detail=error.detail, hint=hint, position=error.position)
 
 
@@ -226,8 +226,8 @@ def refuse_scorecard_comparison(node: exp.Expr, *, at: int, hint: str | None) ->
     return KeyholeError(
         "KH106",
         f"{operation} cannot combine scorecards",
-        detail="It would compare their truths, of two questions at the price of both. One question shows all of them, "
-        "on shared noise, and a query around it compares them.",
+        detail="Two questions would be asked, at the price of both. One question shows all predicates, on shared "
+        "noise, and a query around it compares them.",
         hint=hint or "Show the predicates of both in one question, and compare them in a query around it.",
         position=at,
     )
@@ -245,15 +245,15 @@ def refuse_value_of_all_rows(inner: exp.Query, *, instead: str) -> KeyholeError:
     return KeyholeError(
         "KH107",
         "a condition on rows compares them with a value of everybody's rows",
-        detail="It would take part of everybody's budget, and decide about every row. Ask for that value by a question "
-        "of its own, then write it as a number.",
+        detail="That value would cost part of everybody's budget, and decide about every row. Ask for the value in "
+        "a separate question, then write it as a number.",
         hint=instead,
         position=find_position(inner),
     )
 
 
 def refuse_threshold_in_subquery(inner: exp.Query) -> KeyholeError:
-    """Return KH208 for HAVING count(*) > (SELECT 8000)."""
+    """Return KH208 for a threshold that is a subquery with a constant, such as HAVING count(*) > (SELECT 8000)."""
     select = inner.this if isinstance(inner, exp.Subquery) else inner
     shown = select.expressions[0].unalias() if isinstance(select, exp.Select) and select.expressions else None
     return KeyholeError(
@@ -276,22 +276,30 @@ def refuse_hidden_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None
 
 
 def refuse_threshold_from_rows(
-    node: exp.Expr, *, hint: str, counts_units: bool, is_statistic: bool = False
+    node: exp.Expr, *, hint: str, is_statistic: bool = False, is_extreme: bool = False, compares_rows: bool = False
 ) -> KeyholeError:
-    """Return KH107 for a threshold that a subquery would take from rows, as the share of a total.
+    """Return KH107 for a subquery in a threshold that computes a number from rows, such as a total.
 
     Parameters:
-        counts_units: the subquery counts privacy units, and the hint adds up those of each group.
         is_statistic: it reads a quantile or standard deviation of rows, and the hint that of groups.
+        is_extreme: it reads the largest or the least of rows, and the hint a percentile.
+        compares_rows: it is compared with rows, inside an aggregate or its FILTER.
     """
-    if is_statistic:
-        detail = "A quantile or deviation of rows is no sum of groups. One of the groups' sizes is read off them."
-    elif counts_units:
-        detail = "A privacy unit of several groups counts once in the total. In the sum over groups it counts in each."
+    if compares_rows:
+        detail = (
+            "Rows near that number would be counted wrongly, since it is private. How many these are is private too. "
+            "So no error rate could be promised. Write a public number in its place."
+        )
+    elif is_extreme:
+        detail = (
+            "A single row decides the largest and the least, so that noise must hide them. Others are read off bins."
+        )
+    elif is_statistic:
+        detail = "A quantile or deviation of rows is no sum of groups, but one of the groups' sizes can be asked."
     else:
         detail = (
-            "A number of all rows is as private as one of a group. Write a public one in the place of the subquery, "
-            "such as last year's published one."
+            "A number of all rows is as private as one of a group. In the place of the subquery write a public "
+            "number, such as last year's published one."
         )
     return KeyholeError(
         "KH107",
@@ -303,9 +311,9 @@ def refuse_threshold_from_rows(
 
 
 def refuse_list_in_having(inner: exp.Query) -> KeyholeError:
-    """Return KH107 for count(*) FILTER (WHERE customer_id IN (SELECT ...)) > 10.
+    """Return KH107 for a subquery in the FILTER of an aggregate, or elsewhere in HAVING, that lists values.
 
-    IN and EXISTS elsewhere in HAVING get it, too.
+    An example is `count(*) FILTER (WHERE customer_id IN (SELECT ...)) > 10`.
     """
     return KeyholeError(
         "KH107",
@@ -317,10 +325,10 @@ def refuse_list_in_having(inner: exp.Query) -> KeyholeError:
 
 
 def refuse_question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
-    """Return KH107 for `key IN (question)`.
+    """Return KH107 for a question inside WHERE, as in `key IN (question)`.
 
     Parameters:
-        together: the same as one statement.
+        together: the same question as one statement, for the hint.
     """
     return KeyholeError(
         "KH107",
@@ -347,7 +355,7 @@ def refuse_clause(place: ParsedQuestion, key: str) -> KeyholeError:
 
 
 def refuse_operator(operator: Token) -> KeyholeError:
-    """Return KH106 for an operator of PostgreSQL that the parser would read as something else."""
+    """Return KH106 for an operator of PostgreSQL that the parser would misread."""
     return KeyholeError(
         "KH106",
         f"the operator {operator.value} is not supported in a question",
@@ -386,7 +394,7 @@ def refuse_spelling(first: Token) -> KeyholeError:
 
 
 def refuse_missing_groups(public: PublicTable, column: str, key: str, node: exp.Expr) -> KeyholeError:
-    """Return KH107 for an outer join that keeps public rows without a declared group."""
+    """Return KH107 for an outer join that keeps a public row whose group the policy does not declare."""
     values = f"{public.name}.{column}"
     return KeyholeError(
         "KH107",

@@ -6,6 +6,7 @@ from math import prod
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
+from planner.aggregates.cell_windows import counts_units
 from planner.bind.from_clause import ON_TABLE, split_conjuncts
 from planner.bind.shown_expressions import (
     check_beside_aggregates,
@@ -38,17 +39,16 @@ from planner.extract.extract_refusals import (
 )
 from planner.extract.hints.answerable_questions import (
     excludes_emptiness,
-    join_ways,
+    join_suggestions,
     spell_out_aliases,
     suggest_domain,
     suggest_public_total,
     suggest_question,
     suggest_set_operation,
-    write_units_of_groups,
 )
 from planner.extract.hints.number_in_place import replace_by_number
 from planner.extract.hints.people import refuse_people
-from planner.extract.hints.statistics_of_groups import write_statistic_of_groups
+from planner.extract.hints.statistics_of_groups import write_percentile_beside_mean, write_statistic_of_groups
 from planner.extract.hints.suggest_scorecard import suggest_ranking, suggest_scorecard
 from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import ParsedQuestion
@@ -136,9 +136,12 @@ def _find_windows(select: exp.Select, place: ParsedQuestion) -> Iterator[exp.Win
 
     Raises KH101 beside a ranking, of whose groups the answer may hold the first alone.
     """
+    written_windows = list(place.select.find_all(exp.Window))
+    if not written_windows:
+        return
     parts = (*select.expressions, select.args.get("order"), select.args.get("distinct"))
     replaced = {id(node) for one in place.parts_without_keys for node in one.walk()}
-    windows = [one for one in place.select.find_all(exp.Window) if id(one) not in replaced]
+    windows = [one for one in written_windows if id(one) not in replaced]
     alike = zip(select.find_all(exp.Window), windows, strict=True)
     as_written = {id(window): written for window, written in alike}
     for window in (found for part in parts if part is not None for found in part.find_all(exp.Window)):
@@ -214,7 +217,7 @@ def _suggest_form_of_sizes(place: ParsedQuestion) -> str | None:
 
     It is a ranking if it is cut to the greatest, and else a scorecard or question.
     """
-    return join_ways(suggest_ranking(place), suggest_scorecard(place) or suggest_question(place))
+    return join_suggestions(suggest_ranking(place), suggest_scorecard(place) or suggest_question(place))
 
 
 def _check_aliases(place: ParsedQuestion) -> None:
@@ -254,7 +257,7 @@ def _check_cut(place: ParsedQuestion) -> None:
 
 
 def find_partition_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the keys whose values partition a ranking.
+    """Return the keys by which a ranking's windows are partitioned.
 
     Raise KH106 for an expression that is no key, and KH101 for other expressions that windows show.
     """
@@ -364,11 +367,15 @@ def _refuse_subquery(place: ParsedQuestion, inner: exp.Query, key: str) -> Keyho
     if key == "having" and _is_list(inner):
         return refuse_list_in_having(inner)
     if key == "having":
-        units = write_units_of_groups(place, inner)
-        statistic = None if units is not None else write_statistic_of_groups(place, inner)
-        hint = suggest_public_total(place, in_place=units or statistic)
+        compares_rows = inner.find_ancestor(exp.Filter, exp.AggFunc, exp.Having) is not place.select.args["having"]
+        statistic = write_statistic_of_groups(place, inner)
+        percentile = write_percentile_beside_mean(inner) if statistic is None and not compares_rows else None
         return refuse_threshold_from_rows(
-            inner, hint=hint, counts_units=units is not None, is_statistic=statistic is not None
+            inner,
+            hint=suggest_public_total(place, in_place=statistic or percentile),
+            is_statistic=statistic is not None,
+            is_extreme=percentile is not None,
+            compares_rows=compares_rows,
         )
     refusal = refuse_inner_subquery(inner)
     if key == "where" and not place.with_text and (instead := replace_by_number(place, inner)) is not None:
@@ -397,7 +404,7 @@ def _check_operators(place: ParsedQuestion) -> None:
 def _reads_groups(window: exp.Window) -> bool:
     """Return True if a window reads an aggregate of each group, beyond the rows of the answer."""
     called = _find_window_function(window)
-    return any(found is not called for found in window.find_all(exp.AggFunc))
+    return counts_units(window) or any(found is not called for found in window.find_all(exp.AggFunc))
 
 
 def _find_window_function(window: exp.Window) -> exp.Expr:

@@ -4,11 +4,13 @@ First `list_joined_units` makes lists of privacy units of joins that only say wh
 writes WITH queries into lists, and `split_joined_lists` makes several of one over a join. `join_mixed_lists` joins
 lists that stand beside conditions on rows, and `join_own_values` scalar subqueries over a unit's own rows.
 `move_out_of_values` leaves plain values in the subqueries of units, `pull_up_joins` merges a subquery that joins
-tables, or stands in a join, into the query that reads it, `join_both_sides` makes outer joins of private tables inner
-ones where that means the same, and `read_private_first` puts the private table of one with a public one first.
-`inline_one_row_queries` writes a joined query of one row where it is read, and `inline_grouped_queries` a grouped one
-that a scalar subquery reads. `write_self_joins_as_windows` makes windows over groups of joins of a grouped query with
-itself.
+tables, or stands in a join, into the query that reads it, `drop_calendars`, `drop_filtered_calendars` and
+`drop_calendars_beside_groups` write a calendar's columns as keys, `join_both_sides` makes outer joins of private
+tables inner ones where that means the same, and `read_private_first` puts the private table of one with a public one
+first. `drop_laterals` and `inline_one_row_queries` write a joined query of one row where it is read, and
+`inline_grouped_queries` a grouped one that a scalar subquery reads.
+`join_looked_up_groups` joins a group that a scalar subquery looks up, and `write_self_joins_as_windows` makes windows
+over groups of joins of a grouped query with itself.
 
 These rules move what means the same in another place, in the statement's text:
 
@@ -22,6 +24,7 @@ These rules move what means the same in another place, in the statement's text:
 - `merge_groupings`: a grouped subquery whose groups are put together again, into the query that does;
 - `move_keys_to_where`: what HAVING says of keys beside windows over groups, into WHERE;
 - `push_down_ranks`: a rank by a size of a grouped subquery, from the query around it into its select list;
+- `rank_by_shares`: a rank by a share of a total, as a rank by the size;
 - `push_down_predicates`: a threshold that the query around a grouped subquery shows, into its select list;
 - `merge_window_queries`: a query with windows over the sizes of a grouped subquery, into the subquery;
 - `push_through_queries`: a threshold around ranks or several queries, and what is computed of sizes, into the subquery;
@@ -60,6 +63,8 @@ from planner.extract.inline_public_lists import inline_public_lists, inline_publ
 from planner.extract.key_domains import group_by_listed_keys, write_out_grouping_sets
 from planner.extract.move_out_correlations import move_out_correlations
 from planner.extract.open_text_keys import spell_out_listed_texts, spell_out_simple_cases
+from planner.extract.outer_joins.drop_calendars import drop_calendars, drop_filtered_calendars
+from planner.extract.outer_joins.drop_calendars_beside_groups import drop_calendars_beside_groups
 from planner.extract.outer_joins.join_both_sides import join_both_sides
 from planner.extract.outer_joins.read_private_first import read_private_first
 from planner.extract.private_read import PrivateRead
@@ -69,10 +74,12 @@ from planner.extract.ranks.expand_stars import expand_stars
 from planner.extract.ranks.push_down_ranks import push_down_ranks
 from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_above_all import rank_above_all
+from planner.extract.ranks.rank_by_shares import rank_by_shares
 from planner.extract.ranks.rank_largest import rank_largest
 from planner.extract.relations import list_private_tables
 from planner.extract.subqueries.inline_grouped_queries import inline_grouped_queries
-from planner.extract.subqueries.inline_one_row_queries import inline_one_row_queries
+from planner.extract.subqueries.inline_one_row_queries import drop_laterals, inline_one_row_queries
+from planner.extract.subqueries.join_looked_up_groups import join_looked_up_groups
 from planner.extract.subqueries.merge_window_queries import merge_window_queries
 from planner.extract.subqueries.move_keys_to_where import move_keys_to_where
 from planner.extract.subqueries.pull_up_joins import pull_up_joins
@@ -112,6 +119,7 @@ RULES: tuple[Rule, ...] = (
     rank_largest,
     move_keys_to_where,
     push_down_ranks,
+    rank_by_shares,
     write_outer_totals_as_windows,
     push_down_predicates,
     merge_window_queries,
@@ -128,30 +136,40 @@ FIRST_RULES: tuple[Rule, ...] = (
     join_own_values,
     move_out_of_values,
     pull_up_joins,
+    drop_calendars,
+    drop_filtered_calendars,
+    drop_calendars_beside_groups,
     join_both_sides,
     read_private_first,
+    drop_laterals,
     inline_one_row_queries,
     inline_grouped_queries,
+    join_looked_up_groups,
     write_self_joins_as_windows,
 )
 LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
+OTHER_GROUPS = write_totals_as_windows.__name__  # of a query of its own, without the calendar
+CALENDAR_RULES = frozenset((drop_calendars.__name__, drop_calendars_beside_groups.__name__))
 
 
 @dataclass(frozen=True, slots=True)
 class _FiredRule:
-    """The change of one rule in a query. `grown` is the number of characters by which it repeats parts of the query."""
+    """The change of one rule in a query.
+
+    `added_characters` is the number of characters by which it repeats parts of the query.
+    """
 
     rule: Rule
     changes: tuple[Edit, ...]
-    grown: int
+    added_characters: int
 
 
 def normalise(read: EditedQuery, catalog: Catalog) -> EditedQuery:
-    """Normalise the query by every rule that applies, one after the other. It is parsed again after each of them.
+    """Rewrite the query by every rule that applies, one after the other. After each rule the query is parsed again.
 
-    Guarantee: PostgreSQL returns the same rows for both queries, with two exceptions. Keys that are listed without
-    DISTINCT are listed once. An outer join that keeps public rows returns the same only if each of these has private
-    rows. The column of a band is in no source. It counts as if every row of a group had the group's band.
+    Guarantee: PostgreSQL returns the same rows for both queries, with two exceptions. A list of keys without DISTINCT
+    shows each key once. An outer join that keeps public rows returns the same rows only if each public row has private
+    rows. A band column exists in no source; it is read as if every row of a group had the group's band.
 
     Raises KH101 if the query around a question shows a size.
     """
@@ -166,7 +184,7 @@ def normalise(read: EditedQuery, catalog: Catalog) -> EditedQuery:
             raise read.origin.place_error(error) from None
         if step is None:
             break
-        room -= step.grown
+        room -= step.added_characters
         read = read.edit(step.changes, rule=step.rule.__name__)
     return read
 

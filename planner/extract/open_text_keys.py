@@ -36,7 +36,10 @@ _LABELS = {"trim": "btrim"}  # PostgreSQL's names of functions that have two
 
 
 def spell_out_listed_texts(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that write out a computed text of GROUP BY that WHERE lists. Return none without one."""
+    """Return the changes that expand a computed text of GROUP BY into the texts that WHERE lists.
+
+    Return none without a computed text.
+    """
     select = read.select
     group, where = select.args.get("group"), select.args.get("where")
     if group is None or where is None or any(value for key, value in group.args.items() if key != "expressions"):
@@ -57,9 +60,12 @@ def spell_out_listed_texts(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def spell_out_simple_cases(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the changes that make a CASE of a computed text a CASE of conditions. Return none without such a key."""
+    """Return the changes that turn `CASE text WHEN ..` over a computed text into a CASE of conditions.
+
+    Return none without a computed text.
+    """
     select, group = read.select, read.select.args.get("group")
-    if group is None:
+    if group is None or not read.query.has_word("case"):
         return ()
     cases = [node for node in select.find_all(exp.Case) if node.this is not None and node.parent_select is select]
     if not cases:

@@ -4,6 +4,8 @@ Questions are joined if they read one private table and select the same keys in 
 it. UNION allows it if both sides restrict keys alike, and EXCEPT if the right side restricts them no further than the
 left. Each may join public tables of its own, whose looked-up columns become columns of the private table.
 
+Questions that compare groups with others are joined if they have one WHERE, so that both mean the same groups.
+
 All other questions are answered by themselves, and PostgreSQL joins their keys. UNION puts scorecards one below the
 other in this way. INTERSECT and EXCEPT would compare scorecards, which one question does at the price of one.
 """
@@ -18,11 +20,12 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.catalog import Column, Lookup, MergedKeys, Table, ValueGroups
 from planner.extract.cut import ExtractedQuestion
 from planner.extract.extract_refusals import refuse_scorecard_comparison
+from planner.extract.hints.compare_scorecards import write_scorecard_comparison
 from planner.groups.inhabited.column_roots import find_roots
 from planner.parser.clauses import find_token
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
-from planner.parser.tree import strip_parentheses, write_node
+from planner.parser.tree import contains_type, strip_parentheses
 from planner.scope.embedded import EmbeddedQuestion, SetOperation
 from planner.scope.functional_dependencies import map_key_values
 from planner.scope.group_by import resolve_item
@@ -40,14 +43,21 @@ _AROUND = ("order", "limit", "offset", "fetch", "with_", "locks")
 
 @dataclass(frozen=True, slots=True)
 class _SetOperand:
-    """A question, or several joined to one, with its tokens. `first` is its leftmost question."""
+    """A question, or several joined to one, with its tokens. `first` is its leftmost question.
+
+    `rows` are the conditions of its WHERE if all its questions have the same, else None. It `compares_groups` if some
+    question compares groups with others, and `reads_neighbours` if one may lack such a group.
+    """
 
     embedded: EmbeddedQuestion
     first: ExtractedQuestion
     start: int
-    past: int
+    stop: int
     restrictions: frozenset[str]
     comparisons: int
+    rows: frozenset[str] | None
+    compares_groups: bool
+    reads_neighbours: bool
 
 
 Spans: TypeAlias = Mapping[int, ExtractedQuestion]
@@ -56,7 +66,7 @@ Spans: TypeAlias = Mapping[int, ExtractedQuestion]
 def join_branches(
     places: tuple[ExtractedQuestion, ...], text: str, tokens: tuple[Token, ...]
 ) -> tuple[tuple[EmbeddedQuestion, Edit], ...]:
-    """Return the largest set operations that are one question each, with the edit that replaces the operation.
+    """Return each set operation that is one question as a whole, with the edit that replaces it in the statement.
 
     The edit keeps the leftmost question's select list, which names the columns of the operation.
     """
@@ -67,7 +77,7 @@ def join_branches(
     for root in _list_roots(places):
         for part in parts.list_largest(root):
             if part.embedded.set_operation is not None:
-                start, end = tokens[part.start].start, tokens[part.past - 1].end
+                start, end = tokens[part.start].start, tokens[part.stop - 1].end
                 found.append((part.embedded, Edit(start, end, _edit_first_question(part.first, text))))
     return tuple(found)
 
@@ -94,7 +104,7 @@ def _check_uncompared(root: exp.SetOperation, places: "Spans", text: str) -> Non
             left, right = (_list_scorecards(side, places) for side in (node.this, node.expression))
             if left and right:
                 raise refuse_scorecard_comparison(
-                    node, at=right[0].embedded.offset + 1, hint=_write_comparison(node, left, right, text)
+                    node, at=right[0].embedded.offset + 1, hint=write_scorecard_comparison(node, left, right, text)
                 )
         if isinstance(node, exp.SetOperation | exp.Subquery):
             waiting.extend(side for side in (node.this, node.args.get("expression")) if isinstance(side, exp.Expr))
@@ -109,47 +119,6 @@ def _list_scorecards(node: exp.Expr, places: "Spans") -> list[ExtractedQuestion]
     place = places.get(id(node))
     shown = place is not None and any(contains_aggregate(item) for item in place.select.expressions)
     return [place] if shown and place is not None else []
-
-
-def _unwrap(node: exp.Expr) -> exp.Expr:
-    """Return the expression in the parentheses of a subquery."""
-    while isinstance(node, exp.Subquery):
-        node = node.this
-    return node
-
-
-def _write_comparison(
-    node: exp.Intersect | exp.Except, left: list[ExtractedQuestion], right: list[ExtractedQuestion], text: str
-) -> str | None:
-    """Return two scorecards as one question, with a query around it that compares their values.
-
-    Return None unless the scorecards differ only in their own items.
-    """
-    if any(_unwrap(side) is not place.select for side, (place, *_) in ((node.this, left), (node.expression, right))):
-        return None
-    (one, *_), (other, *_) = left, right
-    bodies = [text[place.edits[0].start : place.edits[0].end] for place in (one, other)]
-    if bodies[0] != bodies[1] or len(one.select.expressions) != len(other.select.expressions):
-        return None
-    items: list[str] = []
-    pairs: list[tuple[str, str]] = []
-    for ours, theirs in zip(one.select.expressions, other.select.expressions, strict=True):
-        written = [_strip_alias(item) for item in (ours, theirs)]
-        if not contains_aggregate(ours) and written[0] == written[1]:
-            items.append(write_node(ours))
-            continue
-        texts = [
-            next((known.text for known in place.embedded.predicates if known.tree == item), None)
-            for item, place in zip(written, (one, other), strict=True)
-        ]
-        if None in texts:
-            return None
-        names = (f"one{len(pairs) + 1}", f"other{len(pairs) + 1}")
-        pairs.append(names)
-        items += [f"{written_} AS {name}" for written_, name in zip(texts, names, strict=True)]
-    operator, joined = ("=", " AND ") if isinstance(node, exp.Intersect) else ("<>", " OR ")
-    compared = joined.join(f"q.{ours} {operator} q.{theirs}" for ours, theirs in pairs)
-    return f"SELECT q.* FROM (SELECT {', '.join(items)} {bodies[0]}) AS q WHERE {compared};"
 
 
 class _SetOperands:
@@ -215,10 +184,10 @@ def _include_parentheses(part: _SetOperand, tokens: tuple[Token, ...]) -> _SetOp
 
     The parser's tree may have parentheses that are not typed, where precedence needs them.
     """
-    start, past = part.start - 1, part.past
+    start, past = part.start - 1, part.stop
     if start < 0 or past >= len(tokens) or not tokens[start].is_symbol("(") or not tokens[past].is_symbol(")"):
         return part
-    return replace(part, start=start, past=past + 1)
+    return replace(part, start=start, stop=past + 1)
 
 
 def _read_leaf(place: ExtractedQuestion, tokens: tuple[Token, ...]) -> _SetOperand | None:
@@ -238,14 +207,27 @@ def _read_leaf(place: ExtractedQuestion, tokens: tuple[Token, ...]) -> _SetOpera
     start = find_token(tokens, embedded.offset)
     past = find_token(tokens, embedded.offset + len(embedded.text) - 1) + 1
     having = select.args["having"].this
+    windows = list(having.find_all(exp.Window))
     return _SetOperand(
         embedded=embedded,
         first=place,
         start=start,
-        past=past,
+        stop=past,
         restrictions=frozenset(_list_restrictions(select, embedded)),
         comparisons=sum(_count_literals(node) for node in having.walk()),
+        rows=_list_rows(select, embedded),
+        compares_groups=bool(windows),
+        reads_neighbours=any(one.args.get("order") is not None for one in windows),
     )
+
+
+def _list_rows(select: exp.Select, embedded: EmbeddedQuestion) -> frozenset[str] | None:
+    """Return the conjuncts of WHERE as text with resolved names. Return None beside a join."""
+    where = select.args.get("where")
+    if select.args.get("joins") or (where is not None and contains_type(where, exp.Query)):
+        return None
+    conjuncts = () if where is None else where.this.flatten() if isinstance(where.this, exp.And) else (where.this,)
+    return frozenset(_resolve_names(strip_parentheses(one), embedded.scope) for one in conjuncts)
 
 
 def _strip_alias(item: exp.Expr) -> exp.Expr:
@@ -350,16 +332,22 @@ def _combine_parts(
     tokens: tuple[Token, ...],
 ) -> _SetOperand | None:
     table = _merge_tables(left.embedded.table, right.embedded.table)
-    if table is None or not _are_alike(left.first, right.first):
+    if table is None or not _show_same_keys(left.first, right.first):
         return None
     if left.comparisons + right.comparisons > MOST_COMPARISONS:
         return None
+    rows = left.rows if left.rows == right.rows else None
+    compares_groups = left.compares_groups or right.compares_groups
+    if compares_groups and (rows is None or left.restrictions != right.restrictions):
+        return None
+    if operation == "except" and right.reads_neighbours:
+        return None  # NOT of a comparison whose other group is missing
     match operation:
         case "union" if left.restrictions != right.restrictions:
             return None
         case "except" if not right.restrictions <= left.restrictions:
             return None
-    start, past = left.start, right.past
+    start, past = left.start, right.stop
     first, end = tokens[start].start, tokens[past - 1].end
     embedded = replace(
         left.embedded,
@@ -372,9 +360,12 @@ def _combine_parts(
         embedded=embedded,
         first=left.first,
         start=start,
-        past=past,
+        stop=past,
         restrictions=left.restrictions | right.restrictions if operation == "intersect" else left.restrictions,
         comparisons=left.comparisons + right.comparisons,
+        rows=rows,
+        compares_groups=compares_groups,
+        reads_neighbours=left.reads_neighbours or right.reads_neighbours,
     )
 
 
@@ -391,7 +382,7 @@ def _merge_tables(first: Table, second: Table) -> Table | None:
     return replace(first, columns=(*first.columns, *more)) if more else first
 
 
-def _are_alike(left: ExtractedQuestion, right: ExtractedQuestion) -> bool:
+def _show_same_keys(left: ExtractedQuestion, right: ExtractedQuestion) -> bool:
     """Return True if both show the same expressions of the same keys."""
     return (
         set(left.embedded.keys) == set(right.embedded.keys)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from planner.errors import KeyholeError
 
+_FILTER, _WRITTEN_FILTER = " FILTER (WHERE ", " FILTER(WHERE "  # as an edit has it, and as trees are written
 _OVER = " OVER ("
 MOST_ADDED = 20_000  # characters that edits may add: a statement that repeats itself grows by no more
 
@@ -59,13 +60,13 @@ def are_disjoint(edits: Iterable[Edit]) -> bool:
 
 
 class EditBudget:
-    """A limit on the length of edited texts: the text's own number of characters, and `MOST_ADDED` more."""
+    """A limit on the length of edited texts: the original number of characters, and `MOST_ADDED` more."""
 
     def __init__(self, text: str) -> None:
         self._left = len(text) + MOST_ADDED
 
     def reserve(self, characters: int) -> None:
-        """Take a number of characters from the budget. Raise KH106 if too few are left."""
+        """Reserve a number of characters of the budget. Raise KH106 if too few are left."""
         self._left -= characters
         if self._left < 0:
             raise KeyholeError(
@@ -80,16 +81,18 @@ def count_growth(edits: Iterable[Edit]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A text, and the edits by which it was made from another one. `rules` names the rules that made them.
+    """A text, and the edits by which it was made from the original text.
 
-    `edits` has for each edit the pieces of its result. `windows` are the windows that stand for scalar subqueries, each
-    with what was written.
+    `rules` are the names of the rules that made the edits. `edits` has for each edit the pieces of its result.
+    `windows` pairs each window that replaced a scalar subquery with the text of that subquery. `filters` are the
+    conditions that were moved from WHERE behind aggregates.
     """
 
     text: str
     edits: tuple[tuple[_Piece, ...], ...] = ()
     rules: tuple[str, ...] = ()
     windows: tuple[tuple[str, str], ...] = ()
+    filters: tuple[str, ...] = ()
 
     def edit(self, edits: Iterable[Edit], *, rule: str) -> "Origin":
         """Return the text after the edits of a rule. Raise KH106 if they overlap."""
@@ -114,12 +117,14 @@ class Origin:
         pieces.append(_Piece(length, at, is_kept=True))
         replaced = [(edit.text, self.text[edit.start : edit.end]) for edit in edits]
         windows = [(text, written) for text, written in replaced if _OVER in text and written.startswith("(")]
+        filters = dict.fromkeys(text for text, written in replaced if not written and text.startswith(_FILTER))
         return replace(
             self,
             text="".join(parts),
             edits=(*self.edits, tuple(pieces)),
             rules=(*self.rules, rule),
             windows=(*self.windows, *windows),
+            filters=(*self.filters, *filters),
         )
 
     @property
@@ -130,16 +135,18 @@ class Origin:
         return tuple((piece.start, end, piece.origin) for piece, end in zip(pieces, ends, strict=True) if piece.is_kept)
 
     def find_offset(self, at: int) -> int:
-        """Return the offset in the original text for a 0-based offset in this one."""
+        """Return the offset in the original text that corresponds to a 0-based offset in this text."""
         for pieces in reversed(self.edits):
             piece = pieces[bisect_right(pieces, at, key=lambda piece: piece.start) - 1]
             at = piece.origin + (at - piece.start if piece.is_kept else 0)
         return at
 
     def place_error(self, error: KeyholeError) -> KeyholeError:
-        """Return the refusal with its position moved from this text to the original one, and in its words."""
+        """Return the refusal for the original text: with the position in that text, and with its words."""
         position = None if error.position is None else self.find_offset(error.position - 1) + 1
         message, hint = self._spell_as_written(error.message), error.hint and self._spell_as_written(error.hint)
+        for text in self.filters:  # a hint is a question of its own, whose rows they choose
+            message = message.replace(text, "").replace(text.replace(_FILTER, _WRITTEN_FILTER), "")
         return KeyholeError(error.code, message, detail=error.detail, hint=hint, position=position)
 
     def _spell_as_written(self, words: str) -> str:

@@ -31,29 +31,29 @@ class Reader:
 
     @property
     def is_only_source(self) -> bool:
-        """Return True if its FROM has nothing else."""
+        """Return True if the reader's FROM has only this source."""
         return not self.is_joined and not self.select.args.get("joins") and not self.select.args.get("laterals")
 
     def list_columns(self) -> Iterator[exp.Column]:
         """Yield the columns of the reading SELECT, but not those of subqueries in FROM and of WITH queries."""
-        hidden = {id(node) for node in self.node.walk()}
+        hidden = self._hide_inner()
         for source in (self.select.args.get("from_"), *(self.select.args.get("joins") or ())):
             if source is not None and isinstance(source.this, exp.Subquery):
-                hidden |= {id(node) for node in source.this.walk()}
-        with_ = self.select.args.get("with_")
-        if with_ is not None:
-            hidden |= {id(node) for node in with_.walk()}
-        for column in self.select.find_all(exp.Column):
-            if id(column) not in hidden:
-                yield column
+                hidden.add(id(source.this))
+        for node in self.select.walk(prune=lambda one: id(one) in hidden):
+            if isinstance(node, exp.Column):
+                yield node
 
     def has_inner_queries(self) -> bool:
-        """Return True if the reading SELECT has other subqueries than this one."""
-        hidden = {id(node) for node in self.node.walk()}
+        """Return True if the reading SELECT has subqueries besides this one."""
+        hidden = self._hide_inner() | {id(self.select)}
+        inside = self.select.walk(prune=lambda one: id(one) in hidden and one is not self.select)
+        return any(isinstance(node, exp.Query) and id(node) not in hidden for node in inside)
+
+    def _hide_inner(self) -> set[int]:
+        """Return the identities of the subquery and of the reading SELECT's WITH clause."""
         with_ = self.select.args.get("with_")
-        if with_ is not None:
-            hidden |= {id(node) for node in with_.walk()}
-        return any(id(node) not in hidden and node is not self.select for node in self.select.find_all(exp.Query))
+        return {id(self.node)} if with_ is None else {id(self.node), id(with_)}
 
 
 def list_readers(select: exp.Select, start: int, tokens: tuple[Token, ...]) -> tuple[Reader, ...] | None:
@@ -92,7 +92,10 @@ def list_references(cte: exp.CTE) -> Iterator[exp.Table]:
 
 
 def is_unclear(cte: exp.CTE) -> bool:
-    """Return True if a WITH query is recursive, names its columns outside its SELECT, or shares its name."""
+    """Return True if the name of a WITH query does not suffice to find its columns.
+
+    This is so if the query is recursive, names its columns outside its SELECT, or shares its name with another.
+    """
     alias = cte.args["alias"]
     with_ = cte.parent
     if with_ is None or with_.args.get("recursive") or alias.args.get("columns"):
@@ -150,7 +153,10 @@ def find_enclosing_from(tokens: tuple[Token, ...], inner: int) -> int | None:
 
 
 def find_unaliased_end(item: exp.Expr, past: int, tokens: tuple[Token, ...]) -> int:
-    """Return the end (exclusive) of a select list's item without AS and its name; its tokens end at `past`."""
+    """Return the end (exclusive) of a select item's expression, without AS and its name.
+
+    The whole item ends at `past`.
+    """
     if not isinstance(item, exp.Alias):
         return past
     at = find_token(tokens, find_offset(item.args["alias"]))
@@ -162,7 +168,8 @@ def find_conjuncts(
 ) -> tuple[tuple[tuple[int, int], exp.Expr], ...] | None:
     """Return the conditions that AND joins in WHERE or HAVING, each with its tokens.
 
-    A clause with OR is one condition, and a SELECT without it has none. Return None if the parser joined others.
+    A clause with OR is one condition. A SELECT without the clause has none. Return None if the parser split the clause
+    in another way.
     """
     where, parsed = place.find_mark(clause), select.args.get(clause)
     if where is None or parsed is None:

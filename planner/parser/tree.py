@@ -1,9 +1,9 @@
 """SQL text to sqlglot's tree, and back to positions in the text. A text is parsed once, and its tree is passed on."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
@@ -70,7 +70,7 @@ class ParsedQuery:
         return not self.words.isdisjoint(words)
 
     def list_ctes(self) -> list[tuple[str, exp.Expr]]:
-        """Return the names of its WITH queries, each with its identifier."""
+        """Return the names of the query's WITH queries, each with its identifier."""
         ctes = self.tree.find_all(exp.CTE) if self.has_word("with") else ()
         return [(read_name(cte.args["alias"].this), cte.args["alias"].this) for cte in ctes]
 
@@ -92,7 +92,15 @@ def parse(text: str, tokens: tuple[Token, ...]) -> ParsedQuery:
 
 
 class _Parser(PostgresParser):
-    """sqlglot's parser, changed to read any expression inside ROLLUP, CUBE and GROUPING SETS, such as `x > 10`."""
+    """sqlglot's parser, changed to read any expression inside ROLLUP, CUBE and GROUPING SETS, such as `x > 10`.
+
+    It leaves the step of generate_series as it is written, since sqlglot's own reader fails for `1 month 1 day`.
+    """
+
+    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+        **PostgresParser.FUNCTIONS,
+        "GENERATE_SERIES": exp.ExplodingGenerateSeries.from_arg_list,
+    }
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:  # noqa: FBT001, FBT002
         for word, kind in ((TokenType.CUBE, exp.Cube), (TokenType.ROLLUP, exp.Rollup)):
@@ -111,7 +119,9 @@ def _parse_tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> e
         trees = _Parser(dialect=_POSTGRES).parse(words, text)
     except ParseError as error:
         at = _find_stop_position(error, text)
-        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_find_unparsed(text), position=at) from None
+        raise KeyholeError(
+            "KH100", "the statement cannot be parsed", hint=_suggest_omission(text), position=at
+        ) from None
     except SqlglotError:
         raise KeyholeError("KH100", "the statement cannot be parsed") from None
     except RecursionError:
@@ -121,7 +131,7 @@ def _parse_tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> e
             hint="Write it with fewer levels of parentheses, CASE and subqueries.",
         ) from None
     if not trees or trees[0] is None:
-        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_find_unparsed(text))
+        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_suggest_omission(text))
     tree = trees[0] if len(trees) == 1 else exp.Block(expressions=trees)
     for call in list(tree.find_all(exp.Anonymous)) if "every" in said else ():
         if str(call.this).lower() == "every" and len(call.expressions) == 1:
@@ -155,7 +165,7 @@ def _read_pattern(pattern: str) -> str | None:
 _PERCENT = re.compile(r"%[A-Za-z-]")
 
 
-def _find_unparsed(text: str) -> str | None:
+def _suggest_omission(text: str) -> str | None:
     """Return a hint to omit a part of the text that PostgreSQL reads and the parser does not."""
     if re.search(r"\bfor\s+(read\s+only|fetch\s+only)\b", text, re.IGNORECASE):
         return "Leave FOR READ ONLY away: a question changes nothing anyway."
@@ -176,7 +186,7 @@ def _find_stop_position(error: ParseError, text: str) -> int | None:
 
 
 def list_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the node and all its descendants, in an arbitrary order. It takes a fraction of the time of `walk`."""
+    """Yield the node and all its descendants, in an arbitrary order. It is much faster than `walk`."""
     left = [node]
     while left:
         one = left.pop()
@@ -230,9 +240,9 @@ def find_offset(identifier: exp.Expr | None) -> int:
 
 
 def locate_name(node: exp.Table | exp.Column) -> int:
-    """Return the 0-based offset of the name of a table or column, with what qualifies it.
+    """Return the 0-based offset of the name of a table or column, qualifiers included.
 
-    Raise KH106 as `find_offset`.
+    Raise KH106 for a name that is not in the text.
     """
     args = node.args
     return find_offset(args.get("catalog") or args.get("db") or args.get("table") or node.this)
@@ -247,7 +257,7 @@ def read_name(identifier: exp.Expr | None) -> str:
 
 
 def read_table(node: exp.Table) -> NamedTable:
-    """Return a table of FROM with the parts of its name."""
+    """Return a table of FROM with the parts of its name, as PostgreSQL folds them."""
     return NamedTable(node, read_name(node.args.get("catalog")), read_name(node.args.get("db")), read_name(node.this))
 
 
@@ -258,7 +268,7 @@ def read_alias(node: exp.Expr) -> str:
 
 
 def read_column_name(node: exp.Column) -> ColumnName:
-    """Return the name by which a column is read, in its parts."""
+    """Return the parts of a column's name: schema, table and column."""
     schema = node.args.get("db")
     return ColumnName(
         None if schema is None else read_name(schema), read_name(node.args.get("table")), read_name(node.this)
@@ -276,7 +286,7 @@ def read_limit(query: exp.Expr) -> exp.Expr | None:
 
 
 def is_number(node: exp.Expr | None, number: int) -> bool:
-    """Return True if the node is this whole number as typed."""
+    """Return True if the node is this whole number, written as a literal."""
     return isinstance(node, exp.Literal) and not node.is_string and str(node.this) == str(number)
 
 

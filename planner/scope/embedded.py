@@ -34,9 +34,9 @@ class RankedExpression:
     """The ranking of a question's keys and the number of returned keys, as written; `limit` None returns all.
 
     The first `offset` keys are skipped. Keys with equal values of the keys in `partition` are ranked among themselves.
-    If it `is_cut_elsewhere`, another part of the statement cuts the places too. If it `returns_all_rows`, keys beyond
-    the limit are rows of the answer. Unless it `is_self_contained`, text around the question reads the places: windows,
-    DISTINCT ON or OFFSET.
+    If it `is_cut_elsewhere`, another part of the statement also drops ranks. If it `returns_all_rows`, keys beyond the
+    limit are rows of the answer, too. Unless it `is_self_contained`, the statement outside the question reads the
+    ranks: by windows, DISTINCT ON or OFFSET. NULL, if another group is missing, stands first if `puts_nulls_first`.
     """
 
     tree: exp.Expr
@@ -47,20 +47,21 @@ class RankedExpression:
     is_cut_elsewhere: bool = False
     returns_all_rows: bool = False
     is_self_contained: bool = True
+    puts_nulls_first: bool = False
 
     @property
     def limit_expressions(self) -> tuple[exp.Expr, ...]:
-        """The expressions of its limit and offset."""
+        """The expressions of the ranking's limit and offset."""
         return tuple(one for one in (self.limit, self.offset) if one is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class NumberColumn:
-    """The content of a column that asks for a number: `kind`, and in words what holds for every group ("at least 501").
+    """The content of a column that asks for a number. `kind` names it, and `words` say what holds for every group.
 
-    `item` is its place in the select list. Every group has the value `bound`, or the one of `edges` whose index is the
-    number of predicates that are as `predicate_values` says. Unless it `is_plain`, only PostgreSQL can evaluate the
-    expression around that value.
+    `words` may be "at least 501". `item` is its place in the select list. The value for a group is `bound`, or one of
+    `edges`: the one whose index is the number of predicates that are as `predicate_values` says. Unless it `is_plain`,
+    only PostgreSQL can evaluate the expression around that value.
     """
 
     name: str
@@ -77,8 +78,8 @@ class NumberColumn:
 class NumberColumns:
     """The content of an answer's number columns. `unsorted_columns` are those by which ORDER BY cannot sort.
 
-    `setting` is the setting that was in force. `banded_columns` are the columns whose band could be shown, and
-    `provable_columns` those for which HAVING proves a bound.
+    `setting` is the value of `keyhole.numbers` that was in force. `banded_columns` are the columns whose band could be
+    shown, and `provable_columns` those for which HAVING proves a bound.
     """
 
     setting: str
@@ -126,7 +127,7 @@ class EmbeddedQuestion:
 
     `offset` is the start of `text` in the statement as Keyhole reads it, 0-based. `tree` is its SELECT, or the first of
     a set operation; its positions are in that statement, before which there are `offset_before` characters. `alias`
-    qualifies the table's columns. `stored_question` is the stored question's name if the text is the owner's, and
+    qualifies the table's columns. If the text is a stored question of the owner, `stored_question` is its name, and
     `parameters` are its parameters. `set_operation` has two sides if the text is a set operation of questions that is
     answered as one. `public_tables` are joined to `table`, which has their columns; `members` are the private tables
     that it joins. With a `unit_query` the question reads a subquery with one row per privacy unit and key, and `table`
@@ -137,7 +138,10 @@ class EmbeddedQuestion:
     order, and `text` includes the clauses that cut them. `declared_table` is the table with the owner's groupings, if
     WHERE may narrow its bounds. `numbers` are the number columns of its select list. `shown_keys` are its keys as they
     are shown, if some are computed. `unit_lists` are the lists of privacy units in its WHERE, and `unit_values` the
-    subqueries whose values it reads. Once these are resolved, `conditions` are its conditions on rows beside its WHERE.
+    subqueries whose values it reads. Once these are resolved, `conditions` are further conditions on its rows, besides
+    WHERE.
+    It `has_calendar` if the statement lists its groups, so that PostgreSQL has those without rows, too. It
+    `has_zoned_calendar` if such a list is a series of times by the session's TimeZone.
     """
 
     text: str
@@ -162,11 +166,13 @@ class EmbeddedQuestion:
     unit_values: "tuple[UnitValuesQuery, ...]" = ()
     conditions: tuple[tuple[exp.Expr, Condition], ...] = field(default=(), compare=False, repr=False)
     shown_keys: ShownKeys | None = field(default=None, compare=False)
+    has_calendar: bool = field(default=False, compare=False)
+    has_zoned_calendar: bool = field(default=False, compare=False)
     tree: exp.Select = field(kw_only=True, compare=False, repr=False)
 
     @property
     def scope(self) -> Scope:
-        """Return the scope of names in the question."""
+        """The scope of names in the question."""
         listed = None if self.unit_query is None else self.unit_query.column_names
         return Scope(
             table=self.table,
@@ -190,10 +196,10 @@ class EmbeddedQuestion:
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
-        """Name and declared type of each column of the answer, in the key space's order.
+        """The name and declared type of each column of the answer, in the key space's order.
 
         Classes of a key's values are answered by that key, with one value of each class. A table that is one group has
-        one column, which says that it passes. Then come the place in a ranking, and the predicates last.
+        one column, which says that it passes. The place in a ranking follows, and the predicates come last.
         """
         keys = tuple((find_stored_key(key, self.table.columns).name, key.declared) for key in self.keys)
         truths = tuple((name_predicate_column(number), "boolean") for number in range(len(self.predicates)))
@@ -212,7 +218,7 @@ class EmbeddedQuestion:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that have rewritten its statement, in the order of their first use."""
+        """The names of the rules that have rewritten the statement, in the order of their first use."""
         return () if self.origin is None else tuple(dict.fromkeys(self.origin.rules))
 
     def shift_by(self, *, offset: int) -> "EmbeddedQuestion":
@@ -220,7 +226,7 @@ class EmbeddedQuestion:
         return replace(self, offset_before=self.offset_before + offset)
 
     def place_error(self, error: KeyholeError) -> KeyholeError:
-        """Return a refusal of this question with its position in the text that contains its statement."""
+        """Return a refusal of this question with its position in the whole statement."""
         written = error if self.origin is None else self.origin.place_error(error)
         return written.shift_position(offset=self.offset_before)
 
@@ -258,10 +264,10 @@ class UnitQuery:
 class UnitListQuery:
     """A list of privacy units in a question's WHERE: the units with a row of `table` that satisfies `rows`.
 
-    With `totals` they are the units with a group of such rows, by the columns `groups`, whose totals satisfy it. If it
-    `counts_empty_units`, a unit without rows has one empty group. `alias` is the name of the table in the subquery
-    `tree`. If the list `is_negated`, the units that are not on it are meant. `key_columns` and `comparison` are those
-    of `UnitList`.
+    With `totals`, a unit is on the list if one of its groups of such rows, by the columns `groups`, has totals that
+    satisfy the condition `totals`. If it `counts_empty_units`, a unit without rows has one empty group. `alias` is the
+    name of the table in the subquery `tree`. If the list `is_negated`, it has all other units. `key_columns` and
+    `comparison` are those of `UnitList`.
     """
 
     table: Table
@@ -292,10 +298,11 @@ class UnitValue:
 class UnitValuesQuery:
     """A subquery with a row of `values` for each privacy unit that has rows of `table` that satisfy `rows`.
 
-    `alias` is the name of that table in the subquery `tree`. The value `presence_value` is NULL for a unit without such
-    rows, whose rows are in no answer. It is None if there is no such unit, or if a LEFT JOIN keeps its rows. `having`
-    is a condition on the values, over columns of the question's table. If it `keeps_rows`, the question is about those
-    rows alone, and for each unit about the first by the place `rank_value`, if there is one.
+    `alias` is the name of that table in the subquery `tree`. The value named `presence_value` is NULL for a unit
+    without such rows, whose rows are in no answer. `presence_value` is None if no unit lacks such rows, or if a LEFT
+    JOIN keeps its rows. `having` is a condition on the values, over columns of the question's table. If it
+    `keeps_rows`, the question is about those rows alone. If there is a place `rank_value`, it is about the first of
+    them for each unit.
     """
 
     table: Table
@@ -311,7 +318,7 @@ class UnitValuesQuery:
 
 @dataclass(frozen=True, slots=True)
 class SetOperation:
-    """A set operation without ALL between two questions of one table with the same keys."""
+    """A set operation without ALL between two questions about one table with the same keys."""
 
     operation: Literal["union", "intersect", "except"]
     left: EmbeddedQuestion

@@ -28,7 +28,7 @@ _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, e
 
 
 def suggest_each_grouping(place: ParsedQuestion, sets: tuple[tuple[Column, ...], ...]) -> str:
-    """Return one question per grouping, joined by UNION ALL, with NULL for keys that a grouping leaves open."""
+    """Return one question per grouping, joined by UNION ALL. Keys that a grouping lacks are NULL."""
     everything = tuple({column.name: column for columns in sets for column in columns}.values())
     source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
     where = place.clauses.get_text("where", place.text, place.tokens)
@@ -48,7 +48,7 @@ def suggest_each_grouping(place: ParsedQuestion, sets: tuple[tuple[Column, ...],
 
 
 def suggest_question(place: ParsedQuestion, *, aliases: Set[str] = frozenset()) -> str | None:
-    """Return the question that a statement could have been: its keys, its WHERE, and a HAVING.
+    """Return an answerable question close to the statement: its keys, its WHERE, and a HAVING.
 
     It begins with `INSTEAD` if the threshold is not the statement's own.
 
@@ -100,9 +100,10 @@ def _suggest_without_aliases(place: ParsedQuestion, aliases: Set[str]) -> str | 
 
 
 def spell_out_aliases(select: exp.Select, columns: Container[str]) -> str | None:
-    """Return HAVING with expressions in the place of the select list's names, which PostgreSQL does not know there.
+    """Return HAVING with names of the select list replaced by their expressions.
 
-    Return None if it reads no such name, or one whose expression has no thresholds.
+    PostgreSQL does not allow the names there. Return None if HAVING reads no such name, or one whose expression has no
+    thresholds.
     """
     having = select.args.get("having")
     called = {read_name(item.args["alias"]): item.this for item in select.expressions if isinstance(item, exp.Alias)}
@@ -155,7 +156,7 @@ def _list_grouping_keys(place: ParsedQuestion) -> tuple[Column, ...]:
 
 
 def suggest_whole_table(place: ParsedQuestion) -> str | None:
-    """Return the question of whether the whole table crosses the threshold, for one that shows columns without keys."""
+    """Return a question about the whole table as one group, for a statement that shows columns without keys."""
     asked = place.select.args.get("having")
     if place.scope.subquery_columns is not None or asked is None or not contains_aggregate(asked):
         return None
@@ -168,7 +169,10 @@ def suggest_whole_table(place: ParsedQuestion) -> str | None:
 
 
 def suggest_by_keys(place: ParsedQuestion) -> str | None:
-    """Return a question by the keys of a grouped expression. The expression is computed around it."""
+    """Return a question by the keys that a grouped expression reads.
+
+    The query around the question computes the expression.
+    """
     keys = _list_shown_keys(place)
     items = place.select.expressions
     computed = [column for item in items for column in item.find_all(exp.Column)]
@@ -191,10 +195,10 @@ def suggest_by_keys(place: ParsedQuestion) -> str | None:
 
 
 def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
-    """Return what PostgreSQL takes a name in GROUP BY for, and the question by positions.
+    """Return SQL that lists a key's public values, for a statement that asks for their extremes or their number.
 
-    The name is a column's, and the select list gives it to another expression. Return None if no name is taken twice,
-    or if no position would be a key.
+    The name is a column's, and the select list gives it to another expression. Return None if no name is ambiguous, or
+    if no position would be a key.
     """
     select, scope, tokens = place.select, place.scope, place.tokens
     group = select.args.get("group")
@@ -237,7 +241,7 @@ def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
 
 
 def suggest_window_around(place: ParsedQuestion, window: exp.Window) -> str | None:
-    """Return a question without a window of its select list, and the window in a query around it.
+    """Return the question without a window of its select list, and the window in a query around the question.
 
     Return None if the window reads names of the inner tables, or something that the question cannot show by name.
     """
@@ -267,7 +271,7 @@ def suggest_window_around(place: ParsedQuestion, window: exp.Window) -> str | No
             continue
         if one.number not in called:
             called[one.number] = f"p{one.number + 1}"
-            written = text[tokens[one.first].start : tokens[one.past - 1].end]
+            written = text[tokens[one.first].start : tokens[one.stop - 1].end]
             shown.append(f"{written} AS {called[one.number]}")
         twin.replace(exp.column(called[one.number], table="q"))
     end = place.clauses.end if place.ranked is None else place.ranked.end
@@ -283,7 +287,7 @@ def _list_columns_beside_predicates(window: exp.Window, place: ParsedQuestion) -
 
 
 def suggest_domain(place: ParsedQuestion) -> str | None:
-    """Return the list of a key's public values, for an aggregate that asks only for its extremes or its count."""
+    """Return the list of a key's public values, for a statement that asks only for extremes or the number of them."""
     keys = [_find_asked_key(item.unalias(), place.scope) for item in place.select.expressions]
     found = tuple(dict.fromkeys(key for key in keys if key is not None))
     if place.select.args.get("group") is not None or place.with_text or None in keys or len(found) != 1:
@@ -352,9 +356,10 @@ def _suggest_threshold(place: ParsedQuestion) -> str | None:
 
 
 def suggest_likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
-    """Return the likely thresholds of counts, sums and averages of one column.
+    """Return a likely threshold for a count, or for a sum or average of one column, as text.
 
-    Return None for other aggregates, and if the column has no bounds.
+    Return None for other aggregates, and if the column has no bounds. Public bounds give the threshold, never the
+    rows.
     """
     if not isinstance(node, exp.Count | exp.Sum | exp.Avg):
         return None
@@ -392,7 +397,8 @@ def _choose_total_threshold(most: Decimal | int) -> str:
 def excludes_emptiness(having: exp.Having) -> bool:
     """Return True if HAVING compares only with 0 or NULL, as tools do to exclude empty groups.
 
-    That is no threshold to ask about. A FILTER or CASE inside an aggregate compares rows, and is ignored.
+    Such a comparison is no threshold of a question. A FILTER or CASE inside an aggregate compares rows, and is
+    ignored.
     """
     outside = having.walk(prune=lambda node: isinstance(node, AGGREGATES))
     compared = [node for node in outside if isinstance(node, _COMPARISONS)]
@@ -447,22 +453,28 @@ def _choose_public_number(place: ParsedQuestion) -> str:
     having = place.select.args["having"]
     for comparison in having.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE):
         sides = strip_parentheses(comparison.this), strip_parentheses(comparison.expression)
+        if comparison.find_ancestor(exp.Filter, exp.AggFunc) is not None:  # a row's own value
+            value = next((side for side in sides if not contains_type(side, exp.Query)), None)
+            likely = suggest_likely_threshold(exp.Avg(this=value.copy()), place.scope) if value is not None else None
+            if likely is not None:
+                return likely
+            continue
         own = [side for side in sides if not contains_type(side, exp.Query) and contains_aggregate(side)]
         asked = [side for side in sides if contains_type(side, exp.Query)]
         if len(own) != 1 or len(asked) != 1:
             continue
-        picked = _find_picked(own[0])
+        picked = _find_picked_column(own[0])
         if picked is not None:
             return suggest_likely_threshold(exp.Avg(this=picked.copy()), place.scope) or PUBLIC_TOTAL
         if not contains_type(asked[0], exp.Sum, exp.Count):
             return suggest_likely_threshold(own[0], place.scope) or PUBLIC_TOTAL
         shown = [item for query in asked[0].find_all(exp.Select) for item in query.expressions][:1]
-        if shown and _find_picked(shown[0].unalias()) is not None:
+        if shown and _find_picked_column(shown[0].unalias()) is not None:
             return suggest_likely_threshold(own[0], place.scope) or PUBLIC_TOTAL
     return PUBLIC_TOTAL
 
 
-def _find_picked(node: exp.Expr) -> exp.Expr | None:
+def _find_picked_column(node: exp.Expr) -> exp.Expr | None:
     """Return the column of which a mean, median, percentile or extreme is asked. Return None for other expressions."""
     call = strip_parentheses(node)
     if is_pick(call) and isinstance(call, exp.WithinGroup):
@@ -471,41 +483,8 @@ def _find_picked(node: exp.Expr) -> exp.Expr | None:
     return strip_parentheses(call.this) if isinstance(call, exp.Avg | exp.Max | exp.Min | exp.Median) else None
 
 
-def write_units_of_groups(place: ParsedQuestion, inner: exp.Query) -> str | None:
-    """Return a sum over groups in the place of `(SELECT count(DISTINCT unit) FROM t)` over the rows of the question.
-
-    A unit of several groups counts once in the subquery, and in each of its groups in the sum. Return None for others.
-    """
-    select, table = place.select, place.scope.table
-    inner = inner.this if isinstance(inner, exp.Subquery) else inner
-    if not isinstance(inner, exp.Select) or len(inner.expressions) != 1 or select.args.get("joins"):
-        return None
-    counted = strip_parentheses(inner.expressions[0].unalias())
-    units = counted.this if isinstance(counted, exp.Count) else None
-    named = units.expressions if isinstance(units, exp.Distinct) else []
-    source, where = inner.args.get("from_"), inner.args.get("where")
-    alike = source == select.args.get("from_") and where == select.args.get("where")
-    plain = {key for key, value in inner.args.items() if value} <= {"expressions", "from_", "where"}
-    is_unit = [isinstance(one, exp.Column) and read_name(one.this) for one in named] == list(table.unit)
-    groups = () if select.args.get("group") is None else select.args["group"].expressions
-    columns = [strip_parentheses(one) for one in groups]
-    if not (alike and plain and is_unit and table.unit and all(isinstance(one, exp.Column) for one in columns)):
-        return None
-    if len(list(select.args["having"].find_all(exp.Select))) > 1:
-        return None
-    keys = ", ".join(map(write_node, columns))
-    rows = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
-    parts = (
-        f"SELECT {keys}, {write_node(counted)} AS units",
-        rows,
-        place.clauses.get_text("where", place.text, place.tokens),
-        f"GROUP BY {keys}",
-    )
-    return f"(SELECT sum(units) FROM ({' '.join(part for part in parts if part)}) AS sizes)"
-
-
 def suggest_public_total(place: ParsedQuestion, *, in_place: str | None = None) -> str:
-    """Return the question with a number, or `in_place`, in the place of every subquery in its HAVING."""
+    """Return the question with a number (or the text `in_place`) instead of every subquery in its HAVING."""
     tokens, end, number = place.tokens, place.clauses.end, in_place or _choose_public_number(place)
     first = place.clauses.find_mark("having")
     at = place.clauses.select
@@ -521,8 +500,8 @@ def suggest_public_total(place: ParsedQuestion, *, in_place: str | None = None) 
     return INSTEAD + f"{place.with_text} {''.join(written)}{place.text[start : tokens[end - 1].end]};".strip()
 
 
-def join_ways(*ways: str | None) -> str | None:
-    """Return the ways out of a refusal as one hint.
+def join_suggestions(*ways: str | None) -> str | None:
+    """Return several suggestions as one hint.
 
     It begins with `INSTEAD` if one of them answers another question.
     """
@@ -534,7 +513,10 @@ def join_ways(*ways: str | None) -> str | None:
 def suggest_set_operation(
     select: exp.Select, scope: Scope, place: Clauses, text: str, tokens: tuple[Token, ...]
 ) -> str | None:
-    """Return the question with INTERSECT for `key IN (question)` and EXCEPT for NOT IN. None if it has neither."""
+    """Return the question with INTERSECT instead of `key IN (question)`, and EXCEPT instead of NOT IN.
+
+    Return None without IN or NOT IN.
+    """
     if select.args.get("group") is None or select.args.get("having") is None:
         return None
     try:

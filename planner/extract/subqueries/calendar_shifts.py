@@ -4,15 +4,15 @@ In a calendar `b = a - interval '1 month'` and `b + interval '1 month' = a` diff
 values are no later than the 28th, or a distance in days, has no such ends.
 """
 
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time
 
 from sqlglot import exp
 
 from planner.catalog.catalog import SqlType, Table
 from planner.errors import KeyholeError
 from planner.parser.tree import contains_type, read_name, strip_parentheses
-from planner.values.constant import ConstantContext, Interval, NotConstant, Number
+from planner.values.constant import Constant, ConstantContext, Interval, NotConstant, Number
 from planner.values.expressions import fold_constant
 
 _FIRST_OF_MONTH = frozenset(("month", "quarter", "year"))
@@ -20,11 +20,15 @@ _LAST_SURE_DAY = 28  # which every month has: a later day would cost some month 
 _CLOCK_UNITS = (("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000), ("microsecond", 1))
 _MOST_VALUES = 10_000  # of a key, of which each is looked at for every join along it
 _NO_PARAMETERS = ConstantContext({}, date.min)
+_ANOTHER_DAY = ConstantContext({}, date(2001, 2, 3))
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A distance in months, days and microseconds, or, of numbers, in whole steps. All have one sign."""
+    """A distance between keys: months, days and microseconds, or whole steps for numbers.
+
+    All of them have the same sign.
+    """
 
     months: int = 0
     days: int = 0
@@ -33,12 +37,12 @@ class Shift:
 
     @property
     def is_none(self) -> bool:
-        """Return True for no distance at all."""
+        """Return True if the distance is zero."""
         return self == Shift()
 
     @property
     def is_later(self) -> bool:
-        """Return True for a distance towards larger values."""
+        """Return True if the distance leads towards larger values."""
         return max(self.months, self.days, self.microseconds, self.steps) > 0
 
     def negate(self) -> "Shift":
@@ -46,14 +50,14 @@ class Shift:
         return Shift(-self.months, -self.days, -self.microseconds, -self.steps)
 
     def add(self, other: "Shift") -> "Shift | None":
-        """Return both distances one after the other. Return None if they are in opposite directions."""
+        """Return the sum of two distances. Return None if they have opposite directions."""
         return _make(
             Interval(self.months + other.months, self.days + other.days, self.microseconds + other.microseconds),
             self.steps + other.steps,
         )
 
     def spell(self, *, of_dates: bool) -> str:
-        """Return its length as PostgreSQL reads it behind a plus or minus. Steps `of_dates` are days."""
+        """Return the distance as SQL after a plus or minus. Steps `of_dates` are days."""
         if self.steps and not of_dates:
             return str(abs(self.steps))
         parts = [(self.months, "month"), (self.days + self.steps, "day")]
@@ -65,32 +69,41 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class ShiftedColumn:
-    """A column, by its qualifier and name, plus a distance."""
+    """A column, by its qualifier and name, plus a distance. It `is_cast` if the sum is cast to a date or timestamp."""
 
     table: str
     name: str
     shift: Shift
+    is_cast: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Facts about a key's listed values: if they `are_dates`, if all are before the 29th, and if one may be NULL."""
+    """Facts about a key's listed values.
+
+    They are all dates, all before the 29th of their month, or all midnights. `may_be_null` is True if one may be NULL.
+    """
 
     are_dates: bool
     are_early: bool
     may_be_null: bool
+    are_midnights: bool = False
+
+    def can_compare(self, column: ShiftedColumn) -> bool:
+        """Return True if adding the distance to the column and casting the sum gives every value unchanged."""
+        return not column.is_cast or (self.are_midnights and not column.shift.microseconds)
 
     def can_invert(self, shift: Shift) -> bool:
-        """Return True if a value plus the distance is another exactly where this one less the distance is the value."""
+        """Return True if subtracting the distance undoes adding it, for all values of the key."""
         return not shift.months or (self.are_early and not shift.days and not shift.microseconds)
 
 
 def read_shifted_column(node: exp.Expr) -> ShiftedColumn | None:
-    """Return a column to or from which a constant is added or subtracted, as PostgreSQL computes it.
-
-    None for others.
-    """
+    """Return a column plus or minus a constant, with PostgreSQL's meaning. Return None for other expressions."""
     node = strip_parentheses(node)
+    if isinstance(node, exp.Cast) and node.to.this in (exp.DType.DATE, exp.DType.TIMESTAMP) and not node.to.expressions:
+        found = read_shifted_column(node.this)
+        return None if found is None else replace(found, is_cast=True)
     if isinstance(node, exp.Column):
         return ShiftedColumn(read_name(node.args.get("table")), read_name(node.this), Shift())
     if not isinstance(node, exp.Add | exp.Sub):
@@ -106,7 +119,7 @@ def read_shifted_column(node: exp.Expr) -> ShiftedColumn | None:
 
 
 def read_shift(node: exp.Expr) -> Shift | None:
-    """Return a constant as a distance. Return None for anything else."""
+    """Return a constant as a distance. Return None for any other expression."""
     if contains_type(node, exp.Column, exp.Query, exp.Parameter, exp.AggFunc):
         return None
     try:
@@ -122,6 +135,32 @@ def read_shift(node: exp.Expr) -> Shift | None:
             return None
 
 
+def measure(start: exp.Expr, end: exp.Expr) -> Shift | None:
+    """Return the distance from one constant to another, of whole numbers or of days. Return None for other constants.
+
+    The current date is not a constant here.
+    """
+    first, last = _fold_alike(start), _fold_alike(end)
+    match first, last:
+        case Number(one, True), Number(other, True):
+            return Shift(steps=int(other - one))
+        case date(), date() if type(first) is date and type(last) is date:
+            return Shift(days=(last - first).days)
+        case _:
+            return None
+
+
+def _fold_alike(node: exp.Expr) -> Constant:
+    """Return the value that a constant has on every day. Return None for others, and for NULL."""
+    if contains_type(node, exp.Column, exp.Query, exp.Parameter, exp.AggFunc):
+        return None
+    try:
+        one, other = (fold_constant(node, given) for given in (_NO_PARAMETERS, _ANOTHER_DAY))
+    except (KeyholeError, NotConstant):
+        return None
+    return one if one == other else None
+
+
 def _make(value: Interval, steps: int) -> Shift | None:
     parts = (value.months, value.days, value.microseconds)
     if (min(parts) < 0 < max(parts)) or (steps and any(parts)):
@@ -130,14 +169,19 @@ def _make(value: Interval, steps: int) -> Shift | None:
 
 
 def read_calendar(node: exp.Expr, table: Table) -> Calendar:
-    """Return what is known of the values of an expression over rows of the table."""
+    """Return what the policy says about the values of an expression over rows of the table."""
     node = strip_parentheses(node)
     if isinstance(node, exp.Cast) and node.to.this in (exp.DType.DATE, exp.DType.TIMESTAMP):
-        are_early = read_calendar(node.this, table).are_early
-        return Calendar(node.to.this == exp.DType.DATE, are_early, may_be_null=not isinstance(node.this, exp.Column))
+        inner, of_date = read_calendar(node.this, table), node.to.this == exp.DType.DATE
+        may_be_null = inner.may_be_null and not isinstance(strip_parentheses(node.this), exp.Column)
+        return Calendar(of_date, inner.are_early, may_be_null, of_date or inner.are_midnights)
     if isinstance(node, exp.TimestampTrunc):
-        are_early = str(node.args["unit"].name).lower() in _FIRST_OF_MONTH
-        return Calendar(are_dates=False, are_early=are_early, may_be_null=not isinstance(node.this, exp.Column))
+        unit = str(node.args["unit"].name).lower()
+        may_be_null = not isinstance(node.this, exp.Column)
+        are_midnights = unit not in ("hour", "minute", "second")
+        return Calendar(
+            are_dates=False, are_early=unit in _FIRST_OF_MONTH, may_be_null=may_be_null, are_midnights=are_midnights
+        )
     named = read_name(node.this) if isinstance(node, exp.Column) else ""
     found = next((column for column in table.columns if column.name == named), None)
     if found is None:
@@ -145,4 +189,7 @@ def read_calendar(node: exp.Expr, table: Table) -> Calendar:
     values = found.domain or ()
     is_known = 0 < len(values) <= _MOST_VALUES
     are_early = is_known and all(isinstance(value, date) and value.day <= _LAST_SURE_DAY for value in values)
-    return Calendar(found.sql_type is SqlType.DATE, are_early, may_be_null=not values and not found.required)
+    are_dates = found.sql_type is SqlType.DATE
+    starts = is_known and all(isinstance(value, datetime) and value.time() == time.min for value in values)
+    are_midnights = are_dates or starts
+    return Calendar(are_dates, are_early, not values and not found.required, are_midnights)

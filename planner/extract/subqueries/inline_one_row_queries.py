@@ -43,8 +43,34 @@ class _OneRow:
         return text[tokens[first].start : tokens[past - 1].end]
 
 
+def drop_laterals(read: PrivateRead) -> tuple[Edit, ...]:
+    """Return the edit that removes LATERAL before a query of one row.
+
+    The query's columns are then written where they are read. A condition on another source in FROM has the same
+    meaning there.
+    """
+    select, tokens = read.select, read.tokens
+    lateral = select.parent.parent if isinstance(select.parent, exp.Subquery) else None
+    if not isinstance(lateral, exp.Lateral) or not isinstance(lateral.parent, exp.Join):
+        return ()
+    if any(value for key, value in select.args.items() if key not in _PLAIN):
+        return ()
+    if not all(contains_type(item, exp.AggFunc) for item in select.expressions):
+        return ()
+    try:
+        first = find_clauses(read.node, tokens).select - 2
+    except KeyholeError:
+        return ()
+    if first < 0 or not tokens[first].is_word("lateral"):
+        return ()
+    return (Edit.from_text(tokens[first].start, tokens[first + 1].start, ""),)
+
+
 def inline_one_row_queries(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that write one query with one row where its columns are read; none if there is none."""
+    """Return the edits that copy one query with one row to the places where its columns are read.
+
+    Return none without such a query.
+    """
     for select, source, known in _list_candidates(read):
         try:
             changes = _inline(select, source, known, read)

@@ -32,11 +32,11 @@ from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import Token, spell_name
 from planner.parser.subquery_readers import Reader, list_readers
 from planner.parser.tree import contains_type, find_offset, is_star, locate_name, read_name, strip_parentheses
+from planner.values.group_statistics import SPREADS
 
 _IN_SUBQUERY = frozenset(("expressions", "from_", "joins", "where", "group", "having"))
 _IN_READER = frozenset(("expressions", "from_", "with_", "where", "order"))
-_SPREADS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)
-_OVER_SIZES = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, *_SPREADS)
+_OVER_SIZES = (exp.Sum, exp.Avg, exp.Max, exp.Min, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, *SPREADS)
 _COMPARED = (exp.Predicate, exp.Case)
 _KEEPS_LABEL = (exp.Binary, exp.Not, exp.Between, exp.Window, exp.In)
 
@@ -58,10 +58,9 @@ class _Merged:
 
 
 def merge_window_queries(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that merge a grouped SELECT with the query that reads it.
+    """Return the edits that merge a grouped SELECT with its reader, which has windows over its aggregates.
 
-    They are made if that is the only query that reads it, and has windows over its aggregates. Return no edits for
-    other SELECTs.
+    Return none if several queries read the SELECT, or none has such windows.
     """
     return plan_beside_sizes(read, _plan_edits)
 
@@ -123,19 +122,35 @@ def _is_of_window(node: exp.Expr) -> bool:
 
 
 def _reads_windows(found: _Merged) -> bool:
-    """Return True for windows over sizes around a subquery without windows, or arithmetic with windows inside."""
+    """Return True for windows over sizes around a subquery without windows, or a query around windows inside."""
     around = found.reader.select
     windows = list(around.find_all(exp.Window))
     own = [one for one in windows if one.find_ancestor(exp.Select) is around]
     if any(contains_type(node, exp.Window) for node in found.nodes.values()):
-        computed = any(not isinstance(strip_parentheses(one.unalias()), exp.Column) for one in around.expressions)
-        return not own and around.args.get("where") is None and computed and _is_read(around)
+        if around.args.get("where") is not None or any(_reads_window(one, found) for one in own):
+            return False
+        if not own:
+            return _is_read(around)
+    if not own and _is_read(around) and around.args.get("where") is None:
+        return _computes_sizes(found) and around.root().find(exp.Window) is not None
     called = [
         strip_parentheses(one.this)
         for one in own
         if _is_read(around) or one.find_ancestor(*_COMPARED, exp.Select) is not around
     ]
     return any(isinstance(one, _OVER_SIZES) and _reads_size(one, found) for one in called)
+
+
+def _computes_sizes(found: _Merged) -> bool:
+    """Return True if the query around shows an expression of a size, such as coalesce, for windows further out."""
+    items = (strip_parentheses(item.unalias()) for item in found.reader.select.expressions)
+    return any(isinstance(item, exp.Coalesce) and _reads_size(item, found) for item in items)
+
+
+def _reads_window(node: exp.Expr, found: _Merged) -> bool:
+    """Return True if a window around reads one of the subquery."""
+    named = (find_mentioned_item(column, found.reader, found.items) for column in node.find_all(exp.Column))
+    return any(one is not None and contains_type(found.nodes[one], exp.Window) for one in named)
 
 
 def _is_read(select: exp.Select) -> bool:

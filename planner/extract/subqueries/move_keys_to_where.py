@@ -29,9 +29,9 @@ _CONSTANTS = (
 
 
 def move_keys_to_where(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that move comparisons of keys from HAVING into WHERE, and drop what holds for every group.
+    """Return the edits that move comparisons of keys from HAVING into WHERE, and drop conditions that always hold.
 
-    Return none for other SELECTs. Raises KH204 for another HAVING beside windows that the WHERE around compares.
+    Return none for other SELECTs. Raises KH204 for another HAVING if the outer WHERE compares windows.
     """
     select, tokens = read.select, read.tokens
     group, first = select.args.get("group"), select.args["from_"].this
@@ -77,7 +77,7 @@ def _list_edits(
 
 
 def compares_key(node: exp.Expr) -> bool:
-    """Return True for comparisons of one key with constants, which leave some of its listed values."""
+    """Return True for a comparison of one key with constants, which selects some of its listed values."""
     return len({write_node(column) for column in node.find_all(exp.Column)}) == 1 and _narrows(node)
 
 
@@ -154,7 +154,7 @@ def _refuse_groups(having: exp.Expr, window: exp.Expr) -> KeyholeError:
         )
     return KeyholeError(
         "KH204",
-        f"{write_short(window)} runs over groups with {write_short(having.this)} alone",
+        f"{write_short(window)} runs only over groups with {write_short(having.this)}",
         detail=detail,
         hint=f"Instead you can ask: {write_short(having.this)} in the WHERE around the window, by a column's name.",
         position=find_position(window),

@@ -12,6 +12,7 @@ from planner.extract.subqueries.calendar_shifts import (
     Calendar,
     Shift,
     ShiftedColumn,
+    measure,
     read_calendar,
     read_shifted_column,
 )
@@ -34,7 +35,7 @@ class JoinedGroups:
 
 @dataclass(frozen=True, slots=True)
 class SelfJoin:
-    """The SELECT around, its sources, and the conditions of its inner joins in ON and WHERE."""
+    """A join of grouped queries in one SELECT: its sources, and the conditions of its inner joins in ON and WHERE."""
 
     reader: Reader
     sources: tuple[JoinedGroups, ...]
@@ -45,7 +46,10 @@ class SelfJoin:
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """A source as seen from the base: its key `names`, by the base's, and its distance on one of these keys, if any."""
+    """A source of a self-join, compared with the base: `names` maps the base's keys to the source's keys.
+
+    If the join shifts one key, `key` is its name and `shift` the distance.
+    """
 
     source: JoinedGroups
     names: Mapping[str, str]
@@ -59,11 +63,14 @@ class Partner:
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """One source, the `base`, and the others as seen from it. `links` are the conditions that say so, by identity."""
+    """One source of a self-join, the `base`, and the others relative to it.
+
+    `linking_conditions` are the identities of the conditions that relate them.
+    """
 
     base: JoinedGroups
     partners: tuple[Partner, ...]
-    links: frozenset[int]
+    linking_conditions: frozenset[int]
 
     def find_partner(self, alias: str) -> Partner | None:
         """Return the partner of that name."""
@@ -71,7 +78,7 @@ class JoinPlan:
 
 
 def read_self_join(reader: Reader, read: PrivateRead) -> SelfJoin | None:
-    """Return the SELECT around as a join of grouped queries with the same groups. Return None for others."""
+    """Return the outer SELECT as a join of grouped queries with the same groups. Return None for other SELECTs."""
     select = reader.select
     joins = select.args.get("joins") or ()
     if not joins or any(value for key, value in select.args.items() if key not in _IN_READER):
@@ -84,7 +91,7 @@ def read_self_join(reader: Reader, read: PrivateRead) -> SelfJoin | None:
     using: set[str] = set()
     for part in (select.args["from_"], *joins):
         side = str(part.args.get("side") or "").upper()
-        query = _find_query(part.this)
+        query = find_query(part.this)
         first = None if query is None else find_source(query)
         if query is None or id(first) not in private or part.args.get("method") or side not in ("", "LEFT"):
             return None
@@ -109,7 +116,7 @@ def read_self_join(reader: Reader, read: PrivateRead) -> SelfJoin | None:
     return SelfJoin(reader, tuple(sources), tuple(on), where, frozenset(using))
 
 
-def _find_query(source: exp.Expr) -> exp.Select | None:
+def find_query(source: exp.Expr) -> exp.Select | None:
     """Return the SELECT that a source of FROM is, or names as a WITH query."""
     found: exp.Expr | None = None
     if isinstance(source, exp.Subquery):
@@ -129,7 +136,10 @@ def _find_query(source: exp.Expr) -> exp.Select | None:
 
 
 def list_bases(join: SelfJoin) -> Sequence[JoinedGroups]:
-    """Return the sources that others may be read from: the first, or in inner joins the one that shows keys."""
+    """Return the sources that can be the base of a self-join.
+
+    Inner joins have the source whose keys are shown, others the first source.
+    """
     first, *others = join.sources
     if any(one.is_outer for one in others):
         return (first,)
@@ -143,7 +153,10 @@ def list_bases(join: SelfJoin) -> Sequence[JoinedGroups]:
 
 
 def plan_windows(base: JoinedGroups, join: SelfJoin) -> JoinPlan | None:
-    """Return the distances of the other sources from one. Return None if the conditions do not say all of them."""
+    """Return the distance of every other source from `base`.
+
+    Return None if the conditions do not determine all distances.
+    """
     found = [Partner(base, {name: name for name in base.query.keys}, "", Shift())]
     links: set[int] = set()
     waiting = [one for one in join.sources if one is not base]
@@ -206,11 +219,41 @@ def _find_partner(source: JoinedGroups, known: Sequence[Partner], join: SelfJoin
             if shift is not None:
                 shifts[key] = shift
                 links.add(id(condition))
+        if key not in shifts and (fixed := _find_fixed_distance(source, name, known[0], key, join)) is not None:
+            shifts[key] = fixed[0]
+            links.add(id(fixed[1]))
     away = [key for key, shift in shifts.items() if not shift.is_none]
     if len(shifts) < len(names) or len(away) > 1:
         return None
     key = away[0] if away else ""
     return Partner(source, names, key, shifts[key] if key else Shift()), links
+
+
+def _find_fixed_distance(
+    source: JoinedGroups, name: str, base: Partner, key: str, join: SelfJoin
+) -> tuple[Shift, exp.Expr] | None:
+    """Return how far a source is from the base whose keys both equal constants, and the condition on the source's.
+
+    `a.year = 2025 AND b.year = 2024` is one year. Return None for other keys.
+    """
+    own = _find_constant(source, name, join)
+    other = _find_constant(base.source, key, join)
+    distance = None if own is None or other is None else measure(other[0], own[0])
+    return None if own is None or distance is None else (distance, own[1])
+
+
+def _find_constant(source: JoinedGroups, name: str, join: SelfJoin) -> tuple[exp.Expr, exp.Expr] | None:
+    """Return the constant that a key of a source equals in an inner join, and the condition that says so."""
+    if source.is_outer:
+        return None
+    conditions = [node for node in join.on if not _belongs_to_outer_join(node)]
+    for node in (*conditions, *(strip_parentheses(node) for _, node in join.where)):
+        sides = [strip_parentheses(one) for one in (node.this, node.expression)] if isinstance(node, exp.EQ) else []
+        for column, constant in (sides, sides[::-1]) if sides else ():
+            named = isinstance(column, exp.Column) and read_name(column.args.get("table")) == source.alias
+            if named and read_name(column.this) == name and not contains_type(constant, exp.Column):
+                return constant, node
+    return None
 
 
 def _add_shifts(
@@ -222,7 +265,7 @@ def _add_shifts(
     """
     if partner.names[key] != other.name or not (own.shift.is_none or other.shift.is_none):
         return None
-    if not calendar.can_invert(own.shift):
+    if not calendar.can_invert(own.shift) or not all(map(calendar.can_compare, (own, other))):
         return None
     further = own.shift.negate() if other.shift.is_none else other.shift
     before = partner.shift if partner.key == key else Shift()

@@ -11,10 +11,11 @@ A unit's rows are bounded before any WHERE is applied.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlglot import exp
 
-from planner.catalog.catalog import SqlType
+from planner.catalog.catalog import SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.subqueries.keep_groups import keep_groups
@@ -44,10 +45,10 @@ _CALLS = (exp.AggFunc, exp.Filter, exp.WithinGroup)
 
 @dataclass(frozen=True, slots=True)
 class SharedRows:
-    """The rows that a question and its totals read: those of the conditions with the texts in `shared`.
+    """The conditions on rows that a question shares with its totals. `shared` has their texts.
 
     `moved` are the other conditions of the question, which hold in its own aggregates alone. `edits` write them there.
-    Those of `by_key` choose groups, and are left to the query around.
+    The conditions of `by_key` choose groups, and move to the outer query.
     """
 
     shared: frozenset[str]
@@ -56,20 +57,23 @@ class SharedRows:
     by_key: tuple[exp.Expr, ...] = ()
 
     def list_further(self, conditions: Sequence[exp.Expr]) -> tuple[exp.Expr, ...] | None:
-        """Return the conditions of a total that its question does not share. Return None if it reads more rows."""
+        """Return the conditions of a total that its question does not share.
+
+        Return None if the total reads more rows.
+        """
         if not self.shared <= spell_all(conditions):
             return None
         return tuple(one for one in conditions if not spell_all([one]) <= self.shared)
 
     def filter_own(self, size: exp.Expr) -> exp.Expr:
-        """Return an expression of the question's aggregates over its own rows."""
+        """Return an expression of aggregates in which each aggregate has the question's own conditions as FILTER."""
         return filter_aggregates(size, self.moved)
 
 
 def find_shared_rows(read: PrivateRead, totals: Sequence[exp.Select], *, wraps: bool) -> SharedRows:
-    """Return the rows that a question shares with some scalar subqueries.
+    """Return the conditions on rows that a question shares with some scalar subqueries.
 
-    The question keeps its whole WHERE if a total does not lack a part of it, or if that part cannot stand elsewhere.
+    The question keeps its whole WHERE if every total has all of it, or if some part of it cannot move.
 
     Parameters:
         wraps: a query may be written around the question, which chooses groups by their keys.
@@ -99,7 +103,10 @@ def is_same_table(source: exp.Expr, read: PrivateRead) -> bool:
 
 
 def filter_aggregates(node: exp.Expr, conditions: Sequence[exp.Expr]) -> exp.Expr:
-    """Return an expression whose aggregates read the rows of some conditions alone. Columns have no qualifiers."""
+    """Return an expression in which each aggregate reads only the rows that satisfy the conditions.
+
+    Columns have no qualifiers.
+    """
     copied: exp.Expr = exp.Paren(this=strip_qualifiers(node))
     for whole in _list_calls(copied) if conditions else ():
         called = whole.this if isinstance(whole, exp.Filter) else whole
@@ -111,20 +118,27 @@ def filter_aggregates(node: exp.Expr, conditions: Sequence[exp.Expr]) -> exp.Exp
 
 
 def reads_keys(condition: exp.Expr, read: PrivateRead) -> bool:
-    """Return True if a condition may leave some of a question's groups without rows, by what its keys are made of."""
+    """Return True if a condition reads columns that keys are computed from, so some groups may lose all their rows."""
     scope = Scope(read.table, find_name(read.node))
-    known = {column.name: column for column in read.table.columns}
-    grouped = [
-        resolve_item(strip_parentheses(one), read.select, scope) for one in read.select.args["group"].expressions
-    ]
+    grouped = read.select.args["group"].expressions
+    keys = [resolve_item(strip_parentheses(one), read.select, scope) for one in grouped]
+    return may_empty_groups(condition, keys, read.table)
+
+
+def may_empty_groups(condition: exp.Expr, grouped: Sequence[exp.Expr], table: Table) -> bool:
+    """Return True if a condition may leave some groups without rows.
+
+    Such a condition restricts columns that the keys are computed from.
+    """
+    known = {column.name: column for column in table.columns}
     names = {read_name(column.this) for item in grouped for column in item.find_all(exp.Column)}
     compared = {read_name(column.this) for column in condition.find_all(exp.Column)}
     if not compared or not names | compared <= set(known):
         return True
     keys = [known[name] for name in names]
-    roots = frozenset[str]().union(*(find_roots(key, read.table) for key in keys))
+    roots = frozenset[str]().union(*(find_roots(key, table) for key in keys))
     return any(
-        roots & find_roots(known[name], read.table)
+        roots & find_roots(known[name], table)
         or any(map_key_values(known[name], key, key.domain or ()) is not None for key in keys)
         for name in compared
     )
@@ -161,18 +175,22 @@ def _move(read: PrivateRead, shared: frozenset[str], *, wraps: bool) -> SharedRo
     by_key += [node for _, node in last]
     if not moved and not last:
         return None
-    parts = (*select.expressions, select.args.get("having"), select.args.get("order"))
-    known = [part for part in parts if part is not None]
+    order = select.args.get("order")
+    known = [part for part in (*select.expressions, select.args.get("having"), order) if part is not None]
     if any(contains_type(part, exp.Window, exp.Grouping) for part in known):
         return None  # a window reads the groups that WHERE leaves
-    edits = _write_filters([call for part in known for call in _list_calls(part)], rows, place, read) if rows else []
+    is_wrapped = bool(by_key) and wraps  # sizes in ORDER BY then move as well
+    calls = [call for part in known if part is not order or not is_wrapped for call in _list_calls(part)]
+    edits = _write_filters(calls, rows, place, read) if rows else []
     where = place.find_mark("where")
     if moved and where is not None:
         start, end = tokens[where - 1].end, tokens[found[-1][0][1] - 1].end
         left = " AND ".join(_write(span, read) for span in kept)
         edits.append(Edit.from_text(start, end, f" WHERE {left}" if left else "", tokens[where].start))
-    if by_key and wraps:
-        around = keep_groups(by_key, [span for span, _ in last], in_having or (), place, read)
+    if is_wrapped:
+        removed, filters = [span for span, _ in last], [node for _, node in rows]
+        own = partial(filter_aggregates, conditions=filters) if filters else None
+        around = keep_groups(by_key, removed, in_having or (), place, read, filter_own=own)
         if around is None:
             return None
         edits += around

@@ -20,7 +20,12 @@ from planner.extract.push_down_thresholds import IN_QUESTION, is_kept_side, list
 from planner.extract.subqueries.keep_groups import spell_around
 from planner.extract.subqueries.same_groups import find_source
 from planner.extract.subqueries.share_rows import SharedRows, find_shared_rows
-from planner.extract.subqueries.write_totals_as_windows import find_alike_keys, write_as_window, write_over_sizes
+from planner.extract.subqueries.write_totals_as_windows import (
+    count_listed_groups,
+    find_alike_keys,
+    write_as_window,
+    write_over_sizes,
+)
 from planner.parser.clauses import find_clauses, matches_tree
 from planner.parser.edits import Edit, EditBudget
 from planner.parser.lexer import quote_identifier
@@ -30,7 +35,10 @@ from planner.parser.tree import read_alias, read_name, strip_parentheses
 
 
 def write_outer_totals_as_windows(read: PrivateRead) -> tuple[Edit, ...]:
-    """Return the edits that write scalar subqueries around a grouped subquery as its windows; none for others."""
+    """Return the edits that turn scalar subqueries in the query around a grouped subquery into windows of the latter.
+
+    Return none for other queries.
+    """
     select = read.select
     if select.args.get("group") is None or select.args.get("having") is not None or select.args.get("joins"):
         return ()
@@ -70,7 +78,9 @@ def _write(read: PrivateRead) -> list[Edit]:
         if window is not None:
             written.append((node, window))
     own = {id(one) for node, _ in written for one in node.this.walk()}
-    if not written or any(id(one.node) not in own for one in found if one is not reader):
+    if all(" OVER (" not in window for _, window in written):
+        return []
+    if any(id(one.node) not in own for one in found if one is not reader):
         return []
     spans = find_spans([SearchedNode(node, reader.clauses.select, len(tokens)) for node, _ in written], text, tokens)
     called: dict[str, str] = {}
@@ -92,9 +102,9 @@ def _is_scalar(select: exp.Select) -> bool:
 
 
 def _list_subqueries(reader: Reader) -> Iterator[exp.Subquery]:
-    """Yield the scalar subqueries in the select list and the WHERE of the SELECT around."""
+    """Yield the scalar subqueries in the select list, the WHERE and the ORDER BY of the SELECT around."""
     select = reader.select
-    for part in (*select.expressions, select.args.get("where")):
+    for part in (*select.expressions, select.args.get("where"), select.args.get("order")):
         for node in part.find_all(exp.Subquery) if part is not None else ():
             within = isinstance(node.parent, exp.In | exp.Exists | exp.Any | exp.All)
             if isinstance(node.this, exp.Select) and node.find_ancestor(exp.Select) is select and not within:
@@ -125,7 +135,9 @@ def _write_one(
         own = read_alias(source) if isinstance(source, exp.Table) else ""
         alike = find_alike_keys(inner, own, reader.alias, keys=keys, own_keys=keys)
         shown = strip_parentheses(inner.expressions[0].unalias())
-        return None if alike is None else write_over_sizes(shown, own, sizes, partition=alike)
+        if alike is None:
+            return None
+        return write_over_sizes(shown, own, sizes, partition=alike, groups=count_listed_groups(read, alike))
     return write_as_window(inner, read, shared, around=reader.alias, keys=keys)
 
 

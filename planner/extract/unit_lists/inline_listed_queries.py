@@ -29,6 +29,8 @@ def inline_listed_queries(read: PrivateRead) -> tuple[Edit, ...]:
 
     Return no edits if anything but lists reads it.
     """
+    if not read.query.has_word("with"):
+        return ()
     try:
         for cte in reversed(list(read.query.tree.find_all(exp.CTE))):
             changes = tuple(_inline(cte, read))

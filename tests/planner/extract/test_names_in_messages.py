@@ -57,6 +57,14 @@ def _list_shown(sql: str, catalog: Catalog) -> Iterator[str]:
         yield from (error.message, error.detail or "", error.hint or "")
 
 
+def test_a_refusal_shows_no_filter_that_nobody_typed() -> None:
+    """A condition in WHERE that a total lacks is moved behind aggregates, and a refusal leaves it out."""
+    compared = "avg(amount) > 0.1 * (SELECT count(*) FROM sales)"
+    shown = list(_list_shown(f"SELECT country FROM sales WHERE gift GROUP BY country HAVING {compared}", retail()))
+    assert shown[0].startswith(compared)
+    assert not any("FILTER" in text for text in shown)
+
+
 def test_nothing_that_is_shown_has_a_name_of_a_rule() -> None:
     asked = [(sql, analysts(name)) for name in NAMES for sql, _ in pairs(f"analysts/{name}.sql")]
     asked += [(sql, retail()) for name in ("refused.sql", "followed.sql") for sql, *_ in pairs(name)]
