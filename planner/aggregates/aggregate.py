@@ -1,13 +1,14 @@
 """The aggregates of a HAVING: which of them are bounded linear sums over rows, and when SQL makes them NULL."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
 
+from mechanisms.protocol import Deviation, Quantile
 from planner.aggregates.computed_measure import Clips
-from planner.aggregates.having_refusals import refuse_aggregate, refuse_type
+from planner.aggregates.having_refusals import refuse_aggregate, refuse_type, refuse_window
 from planner.aggregates.row_expression import Arithmetic, RequiredValues, RowExpression, SumPart, read_row_expression
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.row_terms import TermKind
@@ -26,48 +27,58 @@ from planner.question.condition_text import write_canonical
 from planner.question.disjoint import ConditionRows
 from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
 from planner.question.question import Measure
+from planner.question.unit_groups import MOST_SPLIT, count_split_groups
 from planner.scope.name_resolution import Scope, find_column
 from planner.values.constant import ConstantContext
 
+ADDED = (Measure.ROWS, Measure.TOTAL, Measure.UNITS)
+"""Measures whose numbers of single groups are added up: a unit of several groups counts in each of them."""
+COMPARED = (*ADDED, Measure.UNIT_PARTS)
+"""Measures that are compared with other groups' numbers."""
 _COUNTED = (TermKind.WHOLE, TermKind.EXACT, TermKind.DAY, TermKind.MOMENT, TermKind.TEXT)
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A sum of `parts` over rows, divided by the sum of `divisor` if there is one: COUNT, SUM, AVG, or a ratio.
+    """An aggregate of a group: COUNT, SUM, AVG, or a ratio.
 
-    The divisor is positive if it has rows, unless it `has_either_sign`. The aggregate is NULL unless the rows of
-    `values` exist. If it `divides_by_units`, the divisor counts the privacy units with such rows, instead of the rows.
-    With `cells` it is the same aggregate of other groups.
+    It is the sum of `summands` over rows, divided by the sum of `divisor` if there is one. The divisor is positive if
+    it has rows, unless it `has_either_sign`. The aggregate is NULL in a group without rows of `required_values`. If it
+    `divides_by_units`, the divisor counts the privacy units with such rows, instead of the rows. With `cells` the
+    aggregate is that of other groups, not of the group that is decided. With a `row_statistic` it is that
+    statistic of the rows of a mean, which `mean_text` names.
     """
 
     function: str
     measure: Measure
-    parts: tuple[SumPart, ...]
+    summands: tuple[SumPart, ...]
     divisor: tuple[SumPart, ...]
-    values: tuple[RequiredValues, ...]
+    required_values: tuple[RequiredValues, ...]
     text: str
     offset: int
     arithmetic: Arithmetic
     divides_by_units: bool = False
     has_either_sign: bool = False
     cells: KeyCells = OWN_GROUP_ALONE
+    row_statistic: Deviation | Quantile | None = None
+    mean_text: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that a tolerance may use for it, the clearest first."""
+        """The names that a tolerance setting may use for the aggregate, the clearest first."""
         argument = self.text.split(" FILTER ")[0]
-        columns = dict.fromkeys(part.column.name for part in self.parts if part.column is not None)
+        columns = dict.fromkeys(part.column.name for part in self.summands if part.column is not None)
         return (self.text, argument, self.function, *columns)
 
     @property
     def meaning(self) -> tuple[object, ...]:
         """The identity of the aggregate's value. Two spellings of one value have the same identity."""
-        return (self.measure, identify_sum(self.parts), identify_sum(self.divisor), self.divides_by_units, self.cells)
+        sums = identify_sum(self.summands), identify_sum(self.divisor)
+        return (self.measure, *sums, self.divides_by_units, self.cells, self.row_statistic)
 
 
 def identify_sum(parts: tuple[SumPart, ...]) -> tuple[object, ...]:
-    """Return the identity of the sum of the parts, whatever their order."""
+    """Return the identity of the sum of the parts. It does not depend on their order."""
     return tuple(
         sorted(
             (part.column.name if part.column else "", write_canonical(part.condition), part.power, part.coefficient)
@@ -78,10 +89,11 @@ def identify_sum(parts: tuple[SumPart, ...]) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class GroupScope:
-    """A question's table, keys, constants and WHERE, with the columns that WHERE fixes to one value.
+    """The names and conditions with which HAVING is read: a question's table, keys, constants and WHERE.
 
-    `values` are the values of each key that the question is about; thresholds may depend on them. `clips` has the clips
-    of expressions without a range. Without any clips, a sum of such an expression is refused.
+    `fixed_columns` are the columns that WHERE fixes to one value. `key_values` are the values of each key that the
+    question is about; thresholds may depend on them. `clips` has the clips of expressions without a range. If it is
+    None, a sum of such an expression is refused.
     """
 
     scope: Scope
@@ -89,17 +101,67 @@ class GroupScope:
     constants: ConstantContext
     fixed_columns: frozenset[str]
     where: Condition = ALWAYS
-    values: tuple[tuple[str, tuple[Value, ...]], ...] = ()
+    key_values: tuple[tuple[str, tuple[Value, ...]], ...] = ()
     clips: Clips | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An aggregate call with the rows that its FILTER keeps, and the FILTER as text."""
+    """A call of an aggregate, with its FILTER as a condition and as text."""
 
     node: exp.Expr
     condition: Condition
     suffix: str
+
+
+def read_aggregate_from_cells(found: Aggregate, cells: KeyCells, factor: Fraction, text: str) -> Aggregate:
+    """Return `factor` times an aggregate, read from the groups `cells` instead of the group itself.
+
+    Raise KH204 if the aggregate is no sum over rows.
+    """
+    is_one = not cells.summed_keys and set(map(len, cells.used_places)) <= {0, 1}
+    is_mean = bool(found.divisor) and factor == 1 and is_one and cells.statistic is None
+    if found.cells != OWN_GROUP_ALONE or (found.divisor and not is_mean) or found.measure not in ADDED:
+        raise KeyholeError(
+            "KH204",
+            f"{text} adds up something other than sums and counts of rows",
+            detail="A window over groups reads count(*), count(x), count(DISTINCT unit) or sum(x) of each group.",
+            hint="Compare with a number, or with a sum or count of all groups.",
+        )
+    parts = tuple(part.multiply(factor) for part in found.summands)
+    return replace(found, summands=parts, cells=cells, text=text, required_values=())
+
+
+def average_means(found: Aggregate, cells: KeyCells, text: str) -> Aggregate | None:
+    """Return the mean of groups' means of rows. Return None for other aggregates, and along a calendar."""
+    counts = len(found.divisor) == 1 and not found.divisor[0].power and not found.divides_by_units
+    if found.cells != OWN_GROUP_ALONE or not counts or cells.key is not None or not cells.summed_keys:
+        return None
+    return replace(found, cells=replace(cells, averages_means=True), text=text, required_values=())
+
+
+def count_units_in_cells(
+    node: exp.Window, found: Aggregate, cells: KeyCells, within: GroupScope, text: str
+) -> Aggregate:
+    """Return the number of privacy units with rows in any of several groups.
+
+    Raise KH204 if the aggregate does not count units.
+    """
+    table = within.scope.table
+    counted = {column.name for one in node.find_all(exp.Column) if (column := find_column(one, within.scope))}
+    if found.measure not in (Measure.UNITS, Measure.ROWS) or not {*table.unit} & {*cells.summed_keys} <= counted:
+        raise refuse_window(node)
+    most = count_split_groups(table, cells.summed_keys)
+    if cells.key is not None or most > MOST_SPLIT:
+        raise KeyholeError(
+            "KH204",
+            f"{text} counts privacy units that may be in more than {MOST_SPLIT} groups, or in periods of a calendar",
+            detail="A privacy unit counts once in such a total, however many groups it is in.",
+            hint=f"Compare with sum({write_node(node.this)}) OVER (), in which a unit counts in each of its groups.",
+            position=find_position(node),
+        )
+    measure = found.measure if most == 1 else Measure.UNIT_PARTS
+    return replace(found, measure=measure, cells=cells, text=text, required_values=())
 
 
 def sums_no_rows(found: Aggregate, within: GroupScope) -> bool:
@@ -107,7 +169,7 @@ def sums_no_rows(found: Aggregate, within: GroupScope) -> bool:
 
     A count of no rows is 0.
     """
-    return found.measure is Measure.TOTAL and all(_reads_no_rows(part.condition, within) for part in found.parts)
+    return found.measure is Measure.TOTAL and all(_reads_no_rows(part.condition, within) for part in found.summands)
 
 
 def _reads_no_rows(condition: Condition, within: GroupScope) -> bool:
@@ -116,7 +178,7 @@ def _reads_no_rows(condition: Condition, within: GroupScope) -> bool:
         return False
     if ConditionRows.from_condition(join_all(told)).are_none:
         return True
-    values, table = dict(within.values), within.scope.table
+    values, table = dict(within.key_values), within.scope.table
     return any(
         not list_inhabited_values(key, values[key.name], told, table) for key in within.keys if values.get(key.name)
     )
@@ -131,7 +193,7 @@ def contains_aggregate(node: exp.Expr) -> bool:
 
 
 def list_group_parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the parts of an expression that are computed from a group, not from its rows: a window reads groups."""
+    """Yield the parts of an expression that are computed from a group: its aggregates and its windows over groups."""
     over_rows = isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
     called = node.parent if isinstance(node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls) else node
     if not over_rows or (called is not None and isinstance(called.parent, exp.Window) and called.arg_key == "this"):
@@ -161,8 +223,8 @@ def read_aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
 
 
 def _make_count_parts(summed: RowExpression, within: GroupScope) -> tuple[SumPart, ...]:
-    values = summed.values
-    column = next((part.column for part in summed.parts if part.column and part.column.name == values.column), None)
+    values = summed.required_values
+    column = next((part.column for part in summed.summands if part.column and part.column.name == values.column), None)
     if column is None and values.column is not None:
         column = within.scope.table.get_column(values.column)
     return (SumPart(Fraction(1), column, values.condition, 0),)
@@ -193,7 +255,11 @@ def _read_count(node: exp.Count, call: Call, within: GroupScope) -> Aggregate:
         )
         column = find_column(argument, within.scope)
         text = (
-            column.name if column else "*" if counted.values == RequiredValues(None, ALWAYS) else write_node(argument)
+            column.name
+            if column
+            else "*"
+            if counted.required_values == RequiredValues(None, ALWAYS)
+            else write_node(argument)
         )
     counted = counted.restrict(call.condition)
     return _make_count(node, f"count({text}){call.suffix}", Measure.ROWS, _make_count_parts(counted, within))
@@ -203,9 +269,9 @@ def _make_count(node: exp.Expr, text: str, measure: Measure, parts: tuple[SumPar
     return Aggregate(
         function="count",
         measure=measure,
-        parts=parts,
+        summands=parts,
         divisor=(),
-        values=(),
+        required_values=(),
         text=text,
         offset=find_start(node) or 0,
         arithmetic=Arithmetic.INTEGER,
@@ -278,8 +344,8 @@ def _read_value_count(node: exp.Count, column: Column, call: Call, within: Group
         raise KeyholeError(
             "KH209",
             f"count(DISTINCT {text}) cannot count values of a double precision column",
-            detail="Keyhole chooses the values of a privacy unit that count by their text, and the text of a double "
-            "differs between engines.",
+            detail="Keyhole chooses by text which values of a privacy unit count, and the text of a double differs "
+            "between engines.",
             hint=f"Instead you can ask: count(*) FILTER (WHERE {spell_name(column.name)} > 5) > 40, or have the owner "
             "expose the column as numeric.",
             position=find_position(node),
@@ -317,9 +383,9 @@ def _read_total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggr
     return Aggregate(
         function=function,
         measure=Measure.TOTAL,
-        parts=summed.parts,
+        summands=summed.summands,
         divisor=per,
-        values=(summed.values,),
+        required_values=(summed.required_values,),
         text=f"{function}({argument}){call.suffix}",
         offset=find_start(node) or 0,
         arithmetic=_find_sum_arithmetic(summed, is_average=function == "avg"),
@@ -328,7 +394,7 @@ def _read_total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggr
 
 def _find_sum_arithmetic(summed: RowExpression, *, is_average: bool) -> Arithmetic:
     """Return how PostgreSQL computes with the sum or mean. The sum of bigint is numeric."""
-    columns = [part.column for part in summed.parts if part.column is not None]
+    columns = [part.column for part in summed.summands if part.column is not None]
     wide = any(column.sql_type is SqlType.INTEGER and column.declared == "bigint" for column in columns)
     if summed.arithmetic is Arithmetic.INTEGER and (wide or is_average):
         return Arithmetic.EXACT

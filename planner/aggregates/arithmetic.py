@@ -12,17 +12,23 @@ from planner.aggregates.aggregate import (
     AGGREGATES,
     Aggregate,
     GroupScope,
+    average_means,
     contains_aggregate,
+    count_units_in_cells,
     identify_sum,
     read_aggregate,
+    read_aggregate_from_cells,
     sums_no_rows,
 )
 from planner.aggregates.cell_windows import (
+    counts_units,
     find_default,
+    find_rows_read,
     find_window_argument,
     find_window_arithmetic,
-    place_aggregate,
+    is_mean_of_groups,
     read_cells,
+    read_rows,
     reads_groups,
 )
 from planner.aggregates.computed_measure import find_least_value, is_unbounded
@@ -57,6 +63,7 @@ from planner.scope.name_resolution import find_column, find_numeric_scale
 from planner.values.constant import Constant, NotConstant, Number, Untyped, read_number
 from planner.values.decimals import convert_to_decimal
 from planner.values.expressions import fold_constant
+from planner.values.group_statistics import find_statistic_alone
 
 UNIT_MEASURES = (Measure.UNITS, Measure.VALUES)
 """Measures that do not count row by row."""
@@ -132,17 +139,22 @@ def _add_summand(
 ) -> list[tuple[Aggregate, Fraction]]:
     for index, (known, before) in enumerate(summands):
         if known.meaning == found.meaning:
-            values = tuple(dict.fromkeys((*known.values, *found.values)))
-            return [*summands[:index], (replace(known, values=values), before + coefficient), *summands[index + 1 :]]
+            values = tuple(dict.fromkeys((*known.required_values, *found.required_values)))
+            return [
+                *summands[:index],
+                (replace(known, required_values=values), before + coefficient),
+                *summands[index + 1 :],
+            ]
     return [*summands, (found, coefficient)]
 
 
 def read_linear(node: exp.Expr, within: GroupScope) -> Linear | None:
-    """Read the expression as a sum of aggregates. Return None for NULL.
+    """Read the expression as a sum of aggregates, each times a constant. Return None for a constant NULL.
 
     Raise KH204, KH208 and the refusals of its aggregates.
     """
     node = strip_parentheses(node)
+    node = find_statistic_alone(node) or node
     if not isinstance(node, AGGREGATES):
         with suppress(NotConstant):
             return _make_constant(fold_constant(node, within.constants), node)
@@ -175,7 +187,12 @@ def read_linear(node: exp.Expr, within: GroupScope) -> Linear | None:
 
 
 def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
-    """Read a window over groups as the sum of its aggregates over these. Raise KH204."""
+    """Read a window over groups as the sum of its aggregates over these. Raise KH204 for any other window."""
+    if find_rows_read(node) is not None:
+        read_off = read_rows(node, within)
+        is_value = isinstance(read_off.row_statistic, Quantile)
+        arithmetic = read_off.arithmetic if is_value else max(read_off.arithmetic, Arithmetic.EXACT)
+        return Linear(((read_off, Fraction(1)),), Fraction(0), arithmetic)
     read = read_linear(find_window_argument(node), within)
     if read is None:
         return None
@@ -187,15 +204,21 @@ def _read_window(node: exp.Window, within: GroupScope) -> Linear | None:
             raise refuse_window(node)
         read = replace(read, summands=tuple((found, abs(coefficient)) for found, coefficient in read.summands))
     text = write_node(node)
+    if counts_units(node):
+        ((found, _),) = read.summands
+        return replace(read, summands=((count_units_in_cells(node, found, cells, within, text), Fraction(1)),))
     alone = len(read.summands) == 1 and abs(read.summands[0][1]) == 1
+    averaged = average_means(read.summands[0][0], cells, text) if alone and is_mean_of_groups(node) else None
+    if averaged is not None:
+        return replace(read, summands=((averaged, read.summands[0][1]),))
     placed = tuple(
-        (place_aggregate(found, cells, factor, text if alone else f"{found.text} in {text}"), coefficient)
+        (read_aggregate_from_cells(found, cells, factor, text if alone else f"{found.text} in {text}"), coefficient)
         for found, coefficient in read.summands
     )
     read = replace(read, summands=placed, arithmetic=max(read.arithmetic, find_window_arithmetic(node)))
     other = find_default(node)
     default = None if other is None else read_linear(other, within)
-    if default is None or not any(found.cells.empty for found, _ in placed):
+    if default is None or not any(found.cells.indices_without_groups for found, _ in placed):
         return read
     if default.summands or default.key_numbers is not None:
         raise refuse_window(node)
@@ -208,11 +231,13 @@ def _fill_missing_groups(one: Linear, default: Linear) -> Linear | None:
     Return None if only some of the groups that it reads could be missing.
     """
     (found, factor), *others = one.summands
-    empty = {other.cells.empty for other, _ in one.summands}
-    if len(empty) > 1 or any(other.cells.default is not None for other, _ in one.summands):
+    empty = {other.cells.indices_without_groups for other, _ in one.summands}
+    if len(empty) > 1 or any(other.cells.empty_value is not None for other, _ in one.summands):
         return None
-    first = replace(found, cells=replace(found.cells, default=(default.constant - one.constant) / factor))
-    rest = tuple((replace(other, cells=replace(other.cells, default=Fraction(0))), times) for other, times in others)
+    first = replace(found, cells=replace(found.cells, empty_value=(default.constant - one.constant) / factor))
+    rest = tuple(
+        (replace(other, cells=replace(other.cells, empty_value=Fraction(0))), times) for other, times in others
+    )
     return replace(one, summands=((first, factor), *rest), arithmetic=max(one.arithmetic, default.arithmetic))
 
 
@@ -263,9 +288,9 @@ def _read_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
 
 
 def read_exact_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
-    """Return the quotient with its remainder. Return None for NULL.
+    """Read a quotient as an exact one, which keeps the remainder. Return None for a constant NULL.
 
-    Its arithmetic is integer where SQL would drop the remainder.
+    If SQL would drop the remainder, the result's `arithmetic` is that of integers.
     """
     left = read_linear(node.this, within)
     right = read_linear(strip_nullif(strip_parentheses(node.expression), within), within)
@@ -283,7 +308,7 @@ def read_exact_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
 
 
 def strip_nullif(divisor: exp.Expr, within: GroupScope) -> exp.Expr:
-    """Return `x` for `nullif(x, 0)`, also under a cast, because a ratio needs a divisor other than zero anyway."""
+    """Return `x` for a divisor `nullif(x, 0)`, also under a cast. The caller requires a divisor other than 0 anyway."""
     if isinstance(divisor, exp.Nullif) and _is_zero(divisor.expression, within):
         return strip_parentheses(divisor.this)
     inner = strip_parentheses(divisor.this) if isinstance(divisor, exp.Cast) else None
@@ -332,41 +357,47 @@ def _make_ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) 
     above = tuple(
         replace(part, coefficient=part.coefficient * factor / coefficient)
         for found, factor in left.summands
-        for part in found.parts
+        for part in found.summands
     )
-    rows = join_any(_find_rows(part) for part in below.parts)
+    rows = join_any(_find_rows(part) for part in below.summands)
     needed = RequiredValues(None, rows)
-    if len(below.parts) == 1:
-        (only,) = below.parts
+    if len(below.summands) == 1:
+        (only,) = below.summands
         needed = RequiredValues(only.column.name if only.column else None, only.condition)
-    values = dict.fromkeys((*(values for found, _ in left.summands for values in found.values), needed))
+    values = dict.fromkeys((*(values for found, _ in left.summands for values in found.required_values), needed))
     over = f"({left.text})" if len(left.summands) > 1 else left.text
     return Aggregate(
         function=left.summands[0][0].function,
         measure=Measure.UNITS if measures == {Measure.UNITS} else Measure.TOTAL,
-        parts=above,
-        divisor=below.parts,
-        values=tuple(values),
+        summands=above,
+        divisor=below.summands,
+        required_values=tuple(values),
         text=f"{over} / {below.text}"
         if coefficient == 1
         else f"{over} / ({convert_to_decimal(coefficient)} * {below.text})",
         offset=find_start(node) or 0,
         arithmetic=max(left.arithmetic, right.arithmetic),
         divides_by_units=by_units and not within.scope.table.is_row_unit,  # else each row is a unit
-        has_either_sign=not (find_least_per_row(below.parts) > 0 or is_never_negative(below.parts)),
+        has_either_sign=not (find_least_per_row(below.summands) > 0 or is_never_negative(below.summands)),
     )
 
 
 def _make_group_ratio(node: exp.Div, left: Linear, right: Linear, cells: KeyCells, within: GroupScope) -> Aggregate:
     """Return the quotient of two sums of the same other groups. Raise KH204 if it is no mean of their rows."""
     below = right.summands[0][0] if len(right.summands) == 1 else None
-    if below is None or len(below.parts) != 1 or below.parts[0].power or below.parts[0].coefficient <= 0:
+    counts = below is not None and len(below.summands) == 1 and not below.summands[0].power
+    if below is None or len(below.summands) != 1 or not (counts or is_never_negative(below.summands)):
         raise refuse_group_divisor(node)
-    once = 1 / below.parts[0].coefficient  # a mean of groups divides both sums by their number
+    if below.summands[0].coefficient <= 0:
+        raise refuse_group_divisor(node)
+    once = 1 / below.summands[0].coefficient  # a mean of groups divides both sums by their number
 
     def place(one: Linear) -> Linear:
         own = tuple(
-            (replace(found, cells=OWN_GROUP_ALONE, parts=tuple(part.multiply(once) for part in found.parts)), factor)
+            (
+                replace(found, cells=OWN_GROUP_ALONE, summands=tuple(part.multiply(once) for part in found.summands)),
+                factor,
+            )
             for found, factor in one.summands
         )
         return replace(one, summands=own)
@@ -402,11 +433,11 @@ def _get_numerator(found: Aggregate) -> Aggregate:
 
 
 def is_positive_mean(mean: Linear) -> bool:
-    """Return True for a multiple of one mean or ratio that is above 0 wherever it has a value."""
+    """Return True for a mean or ratio, times a constant, that is above 0 in every group where it is not NULL."""
     if len(mean.summands) != 1 or mean.constant or mean.key_numbers is not None or mean.null_value is not None:
         return False
     ((found, factor),) = mean.summands
-    return bool(found.divisor) and not found.divides_by_units and factor > 0 and find_least_per_row(found.parts) > 0
+    return bool(found.divisor) and not found.divides_by_units and factor > 0 and find_least_per_row(found.summands) > 0
 
 
 def _counts_units(divisor: Linear) -> bool:
@@ -531,7 +562,7 @@ def _read_coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
     if inner.key_numbers is not None or others[0].key_numbers is not None:
         raise refuse_nonlinear(node, within)
     missing = others[0].constant
-    if any(found.cells.lacking for found, _ in inner.summands):
+    if any(found.cells.indices_without_value for found, _ in inner.summands):
         if missing and any(found.measure is not Measure.ROWS for found, _ in inner.summands):
             raise refuse_nonlinear(node, within)  # a sum without values is NULL, too, and read as 0
         filled = _fill_missing_groups(inner, others[0])
@@ -543,9 +574,9 @@ def _read_coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
     plain = all(not found.divisor for found, _ in inner.summands) and not inner.constant
     if plain and missing == 0 and len(inner.summands) == 1:
         ((found, coefficient),) = inner.summands
-        zero = replace(found, values=(), text=f"coalesce({found.text}, 0)")
+        zero = replace(found, required_values=(), text=f"coalesce({found.text}, 0)")
         if found.cells != OWN_GROUP_ALONE and sums_no_rows(found, within):
-            zero = replace(zero, cells=replace(found.cells, default=Fraction(0)))
+            zero = replace(zero, cells=replace(found.cells, empty_value=Fraction(0)))
         return replace(inner, summands=((zero, coefficient),))
     return replace(inner, null_value=missing)
 

@@ -44,9 +44,10 @@ _ASKED = (exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 
 def ask_separately(node: exp.Expr, within: GroupScope) -> str | None:
-    """Return a question with one threshold for each of two aggregates, from which their comparison follows.
+    """Return the text of a question with one threshold for each of two aggregates that the analyst compared.
 
-    Return None for other comparisons, inside NOT, if no SELECT is known, and if public facts give no number.
+    If both thresholds hold, the comparison holds. Return None for other comparisons, inside NOT, if no SELECT is
+    known, and if public facts give no number.
     """
     select = node.find_ancestor(exp.Select)
     if select is None or not isinstance(node, _ASKED) or node.find_ancestor(exp.Not) or node.args.get("negate"):
@@ -72,14 +73,14 @@ def _write_two_comparisons(left: exp.Expr, operator: str, right: exp.Expr, withi
 
 @dataclass(frozen=True, slots=True)
 class _TimeDifference:
-    """A comparison of a last and a first time: `last - first operator seconds`.
+    """A comparison of a last and a first time: `last_time - first operator seconds`.
 
     `addend` is the duration as it is written. Unless it `is_exact`, whole days are compared. If it `is_of_dates`, these
     are a number.
     """
 
-    last: exp.Expr
-    first: exp.Expr
+    last_time: exp.Expr
+    first_time: exp.Expr
     operator: str
     seconds: Fraction
     addend: str
@@ -91,7 +92,7 @@ class _TimeDifference:
 
         Return None if the calendar is not known, or too short.
         """
-        column = _read_column(self.first, within)
+        column = _read_column(self.first_time, within)
         times = None if column is None else find_time_range(column, within.scope, within.where.list_conjuncts())
         if times is None or not 0 < self.seconds < Fraction((times.end - times.first).total_seconds()):
             return None
@@ -101,7 +102,7 @@ class _TimeDifference:
         operators = (self.operator, "<=" if above else ">=")
         if not self.is_exact:  # the first is before the day, or the last
             operators = (">=", "<") if above else ("<", ">=")
-        last, first = write_node(self.last), write_node(self.first)
+        last, first = write_node(self.last_time), write_node(self.first_time)
         return f"{last} {operators[0]} {at} + {self.addend} AND {first} {operators[1]} {at}"
 
 
@@ -168,15 +169,15 @@ def _write_interval(seconds: Fraction) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _AggregatePair:
-    """A comparison `first operator limit`, where `limit` rises with the aggregate `second` and depends on nothing else.
+    """A comparison of `first_aggregate` with `limit`, which rises with `second_aggregate` and depends on nothing else.
 
     If it `is_product`, the limit is a multiple of the second, whose values must not be below 0.
     """
 
-    first: exp.Expr
+    first_aggregate: exp.Expr
     operator: str
     limit: exp.Expr
-    second: exp.Expr
+    second_aggregate: exp.Expr
     is_product: bool
 
     def write(self, within: GroupScope) -> str | None:
@@ -185,29 +186,32 @@ class _AggregatePair:
             return None
         above = self.operator in (">", ">=")
         bound = "<=" if above else ">="
-        if isinstance(_strip_filter(self.second), exp.Avg):
+        if isinstance(_strip_filter(self.second_aggregate), exp.Avg):
             bound = bound[0]  # no mean of no values is below a number, nor above one
-        apart = f"{write_node(self.first)} {self.operator} {_write_limit_at(self.limit, self.second, at)}"
-        distinct = isinstance(self.second, exp.Count)
-        if distinct and above and _is_all(self.second, at, within):
+        limit = _write_limit_at(self.limit, self.second_aggregate, at)
+        apart = f"{write_node(self.first_aggregate)} {self.operator} {limit}"
+        distinct = isinstance(self.second_aggregate, exp.Count)
+        if distinct and above and _is_all(self.second_aggregate, at, within):
             return apart
-        return f"{apart} AND {write_node(self.second)} {bound} {at}"
+        return f"{apart} AND {write_node(self.second_aggregate)} {bound} {at}"
 
     def _choose(self, within: GroupScope) -> Decimal | None:
         """Return a number for the second aggregate from public facts alone."""
-        limits = [_fold_at(self.limit, self.second, Decimal(number), within) for number in (0, 1)]
+        limits = [_fold_at(self.limit, self.second_aggregate, Decimal(number), within) for number in (0, 1)]
         if None in limits or limits[0] is None or limits[1] is None or limits[1] <= limits[0]:
             return None
-        if isinstance(self.second, exp.Count):
-            return Decimal(_count_values(self.second, within))
-        columns = [_read_column(_find_only_aggregate(one), within) for one in (self.first, self.second)]
+        if isinstance(self.second_aggregate, exp.Count):
+            return Decimal(_count_values(self.second_aggregate, within))
+        columns = [
+            _read_column(_find_only_aggregate(one), within) for one in (self.first_aggregate, self.second_aggregate)
+        ]
         ranges = [None if one is None else find_number_range(one, within.where.list_conjuncts()) for one in columns]
         if any(one is None or None in one for one in ranges):
             return None
         (low, high), (least, most) = ((Fraction(end or 0) for end in one or ()) for one in ranges)
         if self.is_product and low < 0:
             return None
-        if is_variance(self.first, within):
+        if is_variance(self.first_aggregate, within):
             return Decimal(int(high / _SHARE_OF_BOUNDS)) if low >= 0 and high >= _SHARE_OF_BOUNDS else None
         slope = limits[1] - limits[0]
         exact = (low + high - limits[0]) / (1 + slope)
@@ -326,10 +330,10 @@ def _write_limit_at(limit: exp.Expr, second: exp.Expr, at: Decimal) -> str:
 def _substitute(limit: exp.Expr, second: exp.Expr, at: Decimal) -> exp.Expr:
     written = write_node(second)
 
-    def put(node: exp.Expr) -> exp.Expr:
+    def replace_side(node: exp.Expr) -> exp.Expr:
         return exp.Literal.number(f"{at:f}") if type(node) is type(second) and write_node(node) == written else node
 
-    made: exp.Expr = exp.Paren(this=limit.copy()).transform(put).this
+    made: exp.Expr = exp.Paren(this=limit.copy()).transform(replace_side).this
     return made
 
 

@@ -6,7 +6,7 @@ them of the groups that have rows; here they are of all listed groups, of which 
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -16,50 +16,49 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from mechanisms.protocol import Deviation
-from planner.aggregates.aggregate import Aggregate, GroupScope
-from planner.aggregates.having_refusals import refuse_missing_key, refuse_window
-from planner.aggregates.row_expression import Arithmetic
+from mechanisms.protocol import Deviation, Quantile
+from planner.aggregates.aggregate import Aggregate, GroupScope, read_aggregate
+from planner.aggregates.having_refusals import (
+    refuse_extreme,
+    refuse_missing_key,
+    refuse_variance_argument,
+    refuse_window,
+)
+from planner.aggregates.row_expression import Arithmetic, read_row_expression
 from planner.catalog.catalog import Column, Value
 from planner.errors import KeyholeError
-from planner.parser.tree import contains_type, find_position, strip_parentheses, write_short
-from planner.question.key_cells import OWN_GROUP_ALONE, KeyCells
-from planner.question.question import Measure
+from planner.groups.ordered_parts import compute_parts
+from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
+from planner.question.condition import ALWAYS
+from planner.question.key_cells import KeyCells
 from planner.scope.key_classes import write_identity
 from planner.scope.name_resolution import find_column
 from planner.values.constant import ConstantContext, NotConstant, Number
 from planner.values.datetimes import truncate_to_unit
 from planner.values.expressions import fold_constant
-from planner.values.group_statistics import STATISTICS, find_read_argument, read_statistic
+from planner.values.group_statistics import (
+    DEVIATIONS,
+    QUANTILES,
+    SPREADS,
+    STATISTICS,
+    find_read_argument,
+    read_statistic,
+)
 from planner.values.range_frames import CURRENT_ROW, RangeEdge, RangeFrame
 
 _NEIGHBOURS: Mapping[type[exp.Expr], int] = {exp.Lag: -1, exp.Lead: 1}
 _READ = (exp.Sum, exp.Avg, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, *STATISTICS)
-ADDED = (Measure.ROWS, Measure.TOTAL, Measure.UNITS)
-"""Measures whose numbers of single groups are added up: a unit of several groups counts in each of them."""
 MOST_TAKEN = 1 << 18
 """Places that all windows over one calendar take together: running totals over two years of days."""
 _Places: TypeAlias = tuple[tuple[int, ...], ...]
-_PERIODS: Mapping[str, Callable[[date], tuple[int, ...]]] = {
-    "year": lambda day: (day.year,),
-    "quarter": lambda day: (day.year, (day.month - 1) // 3),
-    "month": lambda day: (day.year, day.month),
-    "week": lambda day: day.isocalendar()[:2],
-    "day": lambda day: (day.year, day.month, day.day),
-}
-_PARTS: Mapping[str, Callable[[date], tuple[int, ...]]] = {
-    "year": _PERIODS["year"],
-    "quarter": lambda day: ((day.month - 1) // 3,),
-    "month": lambda day: (day.month,),
-    "isodow": lambda day: (day.isoweekday(),),
-    "dow": lambda day: (day.isoweekday() % 7,),
-    "day": lambda day: (day.day,),
-}
+_PERIODS = ("year", "quarter", "month", "week", "day")
 
 
 def reads_groups(node: exp.Expr) -> bool:
     """Return True for a sum, mean or neighbour of aggregates, whose rows are groups."""
     node = strip_parentheses(node)
+    if counts_units(node):
+        return True
     called = strip_parentheses(node.this)
     if not isinstance(node, exp.Window) or not isinstance(called, _READ):
         return False
@@ -67,8 +66,112 @@ def reads_groups(node: exp.Expr) -> bool:
     return argument is not None and contains_type(argument, exp.AggFunc)
 
 
+def counts_units(node: exp.Expr) -> bool:
+    """Return True for `count(DISTINCT unit) OVER ()`, which counts the units of several groups.
+
+    PostgreSQL has no such window.
+    """
+    called = node.this.this if isinstance(node, exp.Window) and isinstance(node.this, exp.Filter) else node.this
+    return isinstance(node, exp.Window) and isinstance(called, exp.Count) and isinstance(called.this, exp.Distinct)
+
+
+def find_rows_read(node: exp.Window) -> exp.Expr | None:
+    """Return the expression of rows that a window reads.
+
+    For `stddev(array_agg(x)) OVER ()` it is `x`, with its FILTER, and for a quantile that of
+    `percentile_cont(0.5) WITHIN GROUP (ORDER BY array_agg(x)) OVER ()`. Scalar subqueries over rows are rewritten to
+    this form, which PostgreSQL does not have. Return None for other windows.
+    """
+    called = strip_parentheses(node.this)
+    read = find_read_argument(called) if isinstance(called, (*DEVIATIONS, *QUANTILES)) else None
+    if read is None:
+        return None
+    argument = strip_parentheses(read)
+    collected = argument.this if isinstance(argument, exp.Filter) else argument
+    return argument if isinstance(collected, exp.ArrayAgg) else None
+
+
+def read_rows(node: exp.Window, within: GroupScope) -> Aggregate:
+    """Return the standard deviation or a quantile of the rows of groups.
+
+    Raise KH204, KH209, and the refusals of its FILTER.
+    """
+    called, argument = strip_parentheses(node.this), find_rows_read(node)
+    assert argument is not None
+    filtered = isinstance(argument, exp.Filter)
+
+    def write_call(kind: type[exp.Expr]) -> exp.Expr:
+        made: exp.Expr = kind(this=value.copy())
+        return exp.Filter(this=made, expression=argument.expression.copy()) if filtered else made
+
+    value = strip_parentheses(argument.this.this if filtered else argument.this)
+    added_up, shown, mean = node.copy(), _show_rows(node, argument, value), node.copy()
+    added_up.set("this", exp.Sum(this=write_call(exp.Avg)))
+    mean.set("this", write_call(exp.Avg))
+    found, (cells, _) = read_aggregate(write_call(exp.Avg), within), read_cells(added_up, within)
+    scaled = [part for part in found.summands if part.power]
+    if [part.power for part in scaled] != [1] or any(
+        (part.column, part.condition) != (scaled[0].column, scaled[0].condition) for part in found.summands
+    ):
+        raise refuse_variance_argument(shown)
+    statistic = read_statistic(called, within.constants)
+    if isinstance(statistic, Quantile) and statistic.share in (0, 1):
+        raise refuse_extreme(shown)
+    if isinstance(called, exp.Median) or isinstance(called.this, exp.PercentileCont):
+        found = replace(found, arithmetic=Arithmetic.FLOATING)
+    elif isinstance(statistic, Quantile):  # has the type of its rows
+        read = read_row_expression(value, within.scope, within.constants, where=within.where, among=ALWAYS)
+        found = replace(found, arithmetic=read.arithmetic)
+    return replace(
+        found,
+        function="stddev" if isinstance(statistic, Deviation) else "quantile",
+        cells=cells,
+        row_statistic=statistic,
+        text=write_node(shown),
+        mean_text=write_mean_of_rows(write_node(mean)),
+        required_values=(),
+    )
+
+
+def _show_rows(node: exp.Window, argument: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """Return a window over rows without the function by which scalar subqueries write it."""
+    shown = node.copy()
+    collected = shown.find(exp.ArrayAgg)
+    assert collected is not None
+    whole = collected.parent if isinstance(collected.parent, exp.Filter) else collected
+    whole.replace(value.copy())
+    if isinstance(argument, exp.Filter):
+        shown.this.replace(exp.Filter(this=shown.this.copy(), expression=argument.expression.copy()))
+    return shown
+
+
+def write_mean_of_rows(deviation: str) -> str:
+    """Return the SQL of the mean over the rows of a deviation, in the form that scalar subqueries use.
+
+    >>> write_mean_of_rows("stddev(x) FILTER(WHERE (g)) OVER ()")
+    'sum(sum(x) FILTER(WHERE (g))) OVER () / sum(count(x) FILTER(WHERE (g))) OVER ()'
+    """
+    called, over, groups = deviation.rpartition(" OVER (")
+    function, filtered, condition = called.partition(" FILTER")
+    rows = f"{function[function.index('(') :]}{filtered}{condition}"
+    return f"sum(sum{rows}){over}{groups} / sum(count{rows}){over}{groups}"
+
+
+def reads_other_groups(node: exp.Expr) -> bool:
+    """Return True for arithmetic that contains a sum, mean or neighbour of aggregates of other groups."""
+    return any(map(reads_groups, node.find_all(exp.Window)))
+
+
+def is_mean_of_groups(node: exp.Window) -> bool:
+    """Return True for `avg(x) OVER (...)`."""
+    return isinstance(strip_parentheses(node.this), exp.Avg)
+
+
 def find_window_argument(node: exp.Window) -> exp.Expr:
     """Return the expression of groups that a window reads. Raise KH204 for a function without one."""
+    if counts_units(node):
+        counted: exp.Expr = node.this
+        return counted
     called = strip_parentheses(node.this)
     argument = find_read_argument(called) if isinstance(called, _READ) else None
     if argument is None or isinstance(argument, exp.Distinct) or called.args.get("expressions"):
@@ -77,7 +180,10 @@ def find_window_argument(node: exp.Window) -> exp.Expr:
 
 
 def find_default(node: exp.Window) -> exp.Expr | None:
-    """Return what lag or lead give where there is no group. Return None without it, or for the group's own argument."""
+    """Return the third argument of `lag` or `lead`: the value if the other group does not exist.
+
+    Return None if there is no third argument, or if it repeats the first one, as in `lag(n, 1, n)`.
+    """
     called = strip_parentheses(node.this)
     default: exp.Expr | None = called.args.get("default") if type(called) in _NEIGHBOURS else None
     return None if default is None or _is_argument(default, called) else default
@@ -89,13 +195,17 @@ def _is_argument(default: exp.Expr, called: exp.Expr) -> bool:
 
 
 def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction]:
-    """Return the groups that a window adds up, and what it multiplies their sum by. Raise KH204."""
+    """Return the groups whose sums a window adds up, and the factor of that total.
+
+    Raise KH204 for a window that Keyhole cannot read.
+    """
     called, order = strip_parentheses(node.this), node.args.get("order")
     if node.args.get("alias") is not None or node.args.get("first") is not None:
         raise refuse_window(node)  # of the WINDOW clause
     window = _Partition(node, within)
     if order is None:
-        if not isinstance(called, (exp.Sum, exp.Avg, *STATISTICS)) or node.args.get("spec") is not None:
+        of_groups = isinstance(called, (exp.Sum, exp.Avg, *STATISTICS)) or counts_units(node)
+        if not of_groups or node.args.get("spec") is not None:
             raise refuse_window(node)
         key, whole = window.calendar, window.rest
         taken: _Places = () if key is None else window.peers()
@@ -104,7 +214,7 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
         key = window.calendar
     if sum(map(len, taken)) > MOST_TAKEN:
         raise refuse_long_calendar(node)
-    sizes = dict(within.values)
+    sizes = dict(within.key_values)
     groups = prod(len(sizes[name]) for name in whole)
     named = None if key is None else key.name
     if isinstance(called, STATISTICS):
@@ -116,7 +226,7 @@ def read_cells(node: exp.Window, within: GroupScope) -> tuple[KeyCells, Fraction
 
 
 def _read_statistic(node: exp.Window, cells: KeyCells, groups: int, within: GroupScope) -> KeyCells:
-    """Return cells with the statistic that a window reads of them. Raise KH204.
+    """Return cells with the statistic that a window reads of them. Raise KH204 if Keyhole does not support the window.
 
     Parameters:
         groups: the number of groups at each place of a calendar.
@@ -129,38 +239,25 @@ def _read_statistic(node: exp.Window, cells: KeyCells, groups: int, within: Grou
         if cells.key is None and groups < 2:
             raise KeyholeError(
                 "KH204",
-                f"{write_short(node)} is taken of one group alone",
+                f"{write_short(node)} is taken over one group only",
                 detail="The standard deviation of a sample of one has no value.",
                 hint="Leave a key out of PARTITION BY, or use stddev_pop.",
                 position=find_position(node),
             )
         # as in PostgreSQL, one group has none
-        cells = replace(cells, taken=tuple(taken if groups * len(taken) > 1 else () for taken in cells.taken))
+        cells = replace(
+            cells, used_places=tuple(taken if groups * len(taken) > 1 else () for taken in cells.used_places)
+        )
     return replace(cells, statistic=found)
 
 
 def find_window_arithmetic(node: exp.Window) -> Arithmetic:
-    """Return the least exact arithmetic that a window's result may have, whatever it reads."""
+    """Return the least exact arithmetic (integer, numeric or double) that a window's result may have."""
     called = strip_parentheses(node.this)
     if isinstance(called, exp.Median) or isinstance(called.this, exp.PercentileCont):
         return Arithmetic.FLOATING
-    widens = isinstance(called, exp.Sum | exp.Avg | exp.Stddev | exp.StddevSamp | exp.StddevPop)
+    widens = isinstance(called, (exp.Sum, exp.Avg, *SPREADS))
     return Arithmetic.EXACT if widens else Arithmetic.INTEGER
-
-
-def place_aggregate(found: Aggregate, cells: KeyCells, factor: Fraction, text: str) -> Aggregate:
-    """Return `factor` times an aggregate of a group as that of other groups. Raise KH204 if it is no sum over rows."""
-    is_one = not cells.summed_keys and set(map(len, cells.taken)) <= {0, 1}
-    is_mean = bool(found.divisor) and factor == 1 and is_one and cells.statistic is None
-    if found.cells != OWN_GROUP_ALONE or (found.divisor and not is_mean) or found.measure not in ADDED:
-        raise KeyholeError(
-            "KH204",
-            f"{text} adds up something other than sums and counts of rows",
-            detail="A window over groups reads count(*), count(x), count(DISTINCT unit) or sum(x) of each group.",
-            hint="Compare with a number, or with a sum or count of all groups.",
-        )
-    parts = tuple(part.multiply(factor) for part in found.parts)
-    return replace(found, parts=parts, cells=cells, text=text, values=())
 
 
 class _Partition:
@@ -176,7 +273,7 @@ class _Partition:
             if column is not None:
                 fixed.add(column.name)
             else:
-                self._take_expression(item)
+                self._add_expression(item)
         if self.calendar is not None and self.calendar.name in fixed:
             self.calendar, self._labels = None, []
         named = "" if self.calendar is None else self.calendar.name
@@ -192,9 +289,9 @@ class _Partition:
     def list_values(self) -> tuple[Value, ...]:
         """Return the values of the calendar."""
         assert self.calendar is not None
-        return dict(self._within.values)[self.calendar.name]
+        return dict(self._within.key_values)[self.calendar.name]
 
-    def take_calendar(self, key: Column) -> None:
+    def add_calendar(self, key: Column) -> None:
         """Run along a key. Raise KH204 if the partition already runs along another."""
         if self.calendar is not None and self.calendar != key:
             raise refuse_window(self._node)
@@ -212,55 +309,77 @@ class _Partition:
         made = {part: tuple(places) for part, places in found.items()}  # of which every value of a part has the same
         return tuple(made[part] for part in parts)
 
-    def _take_expression(self, item: exp.Expr) -> None:
+    def _add_expression(self, item: exp.Expr) -> None:
         """Part a key by an expression of it, such as its year. Raise KH204 for any other expression."""
-        columns = {find_column(column, self._within.scope) for column in item.find_all(exp.Column)}
-        key = columns.pop() if len(columns) == 1 else None
-        if key is None or key not in self._within.keys or (self.calendar is not None and self.calendar != key):
+        values = dict(self._within.key_values)
+        found = compute_parts([item], self._within.keys, values, self._within.scope, in_order=False)
+        if found is None or (self.calendar is not None and self.calendar != found[0]):
             raise refuse_missing_key(self._node)
-        self.calendar = key
-        values = dict(self._within.values)[key.name]
-        self._labels.append([_find_part(item, value, self._node) for value in values])
-
-
-def _find_part(item: exp.Expr, value: Value, node: exp.Window) -> tuple[int, ...]:
-    """Return the part of a time that an expression names, or the period in which it is. Raise KH204 for others."""
-    item = strip_parentheses(item)
-    read = item.expression if isinstance(item, exp.Extract) else item.this
-    if not isinstance(strip_parentheses(read), exp.Column) or item.args.get("zone") is not None:
-        raise refuse_missing_key(node)
-    if isinstance(value, date) and isinstance(item, exp.Extract):
-        named = str(item.this.name).lower()
-        if named in _PARTS:
-            return _PARTS[named](value)
-    if isinstance(value, date) and isinstance(item, exp.TimestampTrunc):
-        named = str(item.args["unit"].name).lower()
-        if named in _PERIODS:
-            return _PERIODS[named](value)
-    raise refuse_missing_key(node)
+        self.calendar = found[0]
+        self._labels.append(found[1])
 
 
 def _find_key(item: exp.Expr, within: GroupScope) -> Column | None:
     """Return the key of the question that an expression is, by its name or as GROUP BY computes it."""
-    column = find_column(strip_parentheses(item), within.scope)
+    item = _strip_time_casts(item)
+    column = find_column(item, within.scope)
     if column is not None:
         return column if column in within.keys else None
     identity = write_identity(item, within.scope)
     return next((key for key in within.keys if key.name == identity), None)
 
 
+def _strip_time_casts(item: exp.Expr) -> exp.Expr:
+    """Return an expression without parentheses and casts of times to timestamps, which keep their order."""
+    item = strip_parentheses(item)
+    stamps = (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ)
+    while isinstance(item, exp.Cast) and item.to.this in stamps and not item.to.expressions:
+        item = strip_parentheses(item.this)
+    return item
+
+
 def _order_key(order: exp.Expr, node: exp.Window, within: GroupScope) -> tuple[Column, tuple[Value, ...], bool]:
-    """Return the one key that a window is ordered by, what it compares of each value, and if it falls. Raise KH204."""
+    """Return the one key that a window is ordered by, what it compares of each value, and if it falls.
+
+    Raise KH204 if Keyhole does not support the window.
+    """
     items = order.expressions
+    falls = {bool(item.args.get("desc")) for item in items}
     found = _find_ordered_key(items[0].this, within) if len(items) == 1 else None
+    if found is None and len(falls) == 1:
+        found = _order_by_parts([item.this for item in items], node, within)
     if found is None:
         raise refuse_missing_key(node)
     column, compared = found
-    ordered = all(isinstance(value, int | date) and not isinstance(value, bool) for value in compared)
-    # all values of one key have one type, which mypy cannot see
-    if not ordered or not all(before < after for before, after in pairwise(compared)):  # type: ignore[operator]
+    if not all(isinstance(value, int | date) and not isinstance(value, bool) for value in compared):
         raise refuse_missing_key(node)
-    return column, compared, bool(items[0].args.get("desc"))
+    return column, compared, falls == {True}
+
+
+def _order_by_parts(
+    items: Sequence[exp.Expr], node: exp.Window, within: GroupScope
+) -> tuple[Column, tuple[Value, ...]] | None:
+    """Return the key that expressions order, such as year and month, and what they compare. Return None for others.
+
+    Several expressions and texts are compared by their places in order, so that no RANGE can measure them.
+    """
+    found = compute_parts(
+        [_strip_time_casts(item) for item in items],
+        within.keys,
+        dict(within.key_values),
+        within.scope,
+        in_order=True,
+    )
+    if found is None:
+        return None
+    key, parts = found
+    if len(items) == 1 and all(isinstance(one, int | Fraction) and one == int(one) for (one,) in parts):
+        return key, tuple(int(one) for (one,) in parts if isinstance(one, int | Fraction))
+    spec = node.args.get("spec")
+    if spec is not None and str(spec.args.get("kind") or "").upper() == "RANGE":
+        return None
+    places = {part: place for place, part in enumerate(sorted(set(parts)))}
+    return key, tuple(places[part] for part in parts)
 
 
 def _find_ordered_key(item: exp.Expr, within: GroupScope) -> tuple[Column, tuple[Value, ...]] | None:
@@ -268,7 +387,7 @@ def _find_ordered_key(item: exp.Expr, within: GroupScope) -> tuple[Column, tuple
 
     A group of times has the first listed of them as its value, which need not be where its period starts.
     """
-    item, values = strip_parentheses(item), dict(within.values)
+    item, values = _strip_time_casts(item), dict(within.key_values)
     column = find_column(item, within.scope)
     if column is not None:
         return (column, values[column.name]) if column in within.keys else None
@@ -299,9 +418,16 @@ def _find_period(item: exp.Expr) -> str:
 def _read_ordered(
     node: exp.Window, called: exp.Expr, window: _Partition, order: exp.Expr, within: GroupScope
 ) -> tuple[_Places, tuple[str, ...]]:
-    """Return the places that a window along a key takes, and the other keys that it adds up. Raise KH204."""
+    """Return the places that a window along a key takes, and the other keys that it adds up.
+
+    Raise KH204 if Keyhole does not support the window.
+    """
     key, compared, descending = _order_key(order, node, within)
-    window.take_calendar(key)
+    window.add_calendar(key)
+    parts = set(window.peers())
+    # all values of one key have one type, which mypy cannot see
+    if not all(compared[one] < compared[other] for part in parts for one, other in pairwise(part)):  # type: ignore[operator]
+        raise refuse_missing_key(node)
     spec = node.args.get("spec")
     ranged = spec if spec is not None and str(spec.args.get("kind") or "").upper() == "RANGE" else None
     is_one_row = type(called) in _NEIGHBOURS or isinstance(called, exp.FirstValue | exp.LastValue)
@@ -343,7 +469,7 @@ def _read_ordered(
 def _read_range(
     spec: exp.Expr, node: exp.Window, window: _Partition, compared: Sequence[Value], *, descending: bool
 ) -> RangeFrame:
-    """Return the RANGE frames of the values of a calendar. Raise KH204."""
+    """Return the RANGE frames of the values of a calendar. Raise KH204 if Keyhole does not support the window."""
     if spec.args.get("exclude"):
         raise refuse_window(node)
     start = _read_range_edge(spec.args.get("start"), spec.args.get("start_side"), node, window)
@@ -388,7 +514,7 @@ def _read_edge(edge: object, side: object, at: int, length: int, node: exp.Windo
 
 
 def _read_offset(called: exp.Expr, node: exp.Window, window: _Partition) -> int:
-    """Return how far lag or lead looks. Raise KH204."""
+    """Return how far lag or lead looks. Raise KH204 if Keyhole does not support the window."""
     offset = called.args.get("offset")
     return 1 if offset is None else _read_frame_offset(offset, node, window)
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
+from mechanisms.protocol import Quantile
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.row_expression import RequiredValues, SumPart
 from planner.catalog.catalog import Column
@@ -79,36 +80,39 @@ class _HavingTree:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(_HavingTree):
-    """A comparison `S operator at`, where S sums `parts` over the rows of a group, in the analyst's unit.
+    """A comparison `S operator right_value`, in the analyst's unit.
 
-    `left` is the left side as an analyst would write it, `text` the whole comparison. `threshold` is the value to which
-    a percentage refers. With `key_thresholds`, each group has a threshold of its own until `at` and `threshold` are
-    set. A mean or ratio is S divided by a sum that is at least `per_row` for each row that counts for it (None: no
-    division), less `origin`. `divisor_rows` are these rows, if they are those of one column or condition.
-
-    Without the rows of `values`, SQL says NULL. `position` is 1-based in the question's text. `fixed_tolerance` is the
-    tolerance in the unit of S if it is already known. `part_of` is the analyst's comparison if this is a part of it.
-
-    A ratio by a sum that may be 0 has that sum as `ratio_base` until a threshold for the sum is chosen, which groups
-    must reach. S is then shown as a part of that sum, by `display_factor`. If the sum `has_either_sign`, two thresholds
-    are chosen. `unit_deduction` is subtracted for each privacy unit that has rows of `deduction_condition`, or, if that
-    is None, rows of the parts. A ratio that `divides_by_units` has the number of such units as `ratio_base`. A mean
-    that is compared with a mean over other rows has that as `other_mean`. Bands of public thresholds replace both, if
-    both are means of the group itself. With `cell_sums` S is their sum instead, and there are no `parts`. `base` is the
-    literal beside it that decides its tolerance, as typed.
+    S is the sum of `summands` over the rows of a group. - `text`, `left_text`: the comparison and its left side, as an
+    analyst would write them. `whole_text`: the analyst's
+      comparison if this one is a part of it. `position` is 1-based in the question's text.
+    - `threshold`: the value to which a tolerance in percent refers. `fixed_tolerance`: the tolerance in the unit of S,
+      if it is known. `base_text`: the comparison beside this one that decides its tolerance, as typed.
+    - `key_thresholds`: each group's own threshold, until `right_value` and `threshold` are set.
+    - `per_row`, `origin`: a mean or ratio is S divided by a sum, less `origin`. That sum is at least `per_row` for each
+      row that it counts. None means no division. `divisor_rows` are these rows, if one column or condition defines
+      them.
+    - `required_values`: the comparison is NULL in groups without rows of these.
+    - `ratio_base`: the divisor of a ratio that may be 0. A threshold is chosen for it, which groups must reach; two if
+      it `has_either_sign`. S is then shown as a part of that sum, by `display_factor`. A ratio that `divides_by_units`
+      has the number of these units as `ratio_base`.
+    - `unit_deduction`: the number subtracted for each privacy unit that has rows of `deduction_condition`. If that is
+      None, for each that has rows of the parts.
+    - `other_mean`: the right side, if means over different rows are compared. If both are means of the group itself,
+      bands of public thresholds replace the comparison later.
+    - `cell_sums`: sums of other groups. If there are any, S is their sum, and there are no `summands`.
     """
 
     text: str
     left_text: str
     names: tuple[str, ...]
     measure: Measure
-    parts: tuple[SumPart, ...]
+    summands: tuple[SumPart, ...]
     operator: str
     right_value: Fraction
     threshold: Fraction
     origin: Fraction
     per_row: Fraction | None
-    values: tuple[RequiredValues, ...]
+    required_values: tuple[RequiredValues, ...]
     slack: Slack
     position: int | None
     warnings: tuple[str, ...] = ()
@@ -128,20 +132,30 @@ class Comparison(_HavingTree):
 
     @property
     def reads_other_groups(self) -> bool:
-        """True if the comparison reads sums or means of groups other than the one it decides."""
+        """True if the comparison reads sums or means of groups other than its own group."""
         return bool(self.cell_sums) or (self.other_mean is not None and self.other_mean.reads_groups)
 
     @property
+    def compares_ratios(self) -> bool:
+        """True if the comparison is of ratios of sums, not of means of rows, and one ratio is of other groups."""
+        return self.other_mean is not None and self.divisor_rows is not None and self.divisor_rows.power > 0
+
+    @property
+    def reads_no_sum(self) -> bool:
+        """True if the comparison reads no sum, and depends only on which other groups exist."""
+        return bool(self.cell_sums) and not any(one.factor for one in self.cell_sums)
+
+    @property
     def may_lack_groups(self) -> bool:
-        """True if it is NULL for some groups because they lack a neighbour, or all groups are equal."""
+        """True if the comparison is NULL for some groups: another group does not exist, or all groups are equal."""
         other = self.other_mean
         read = [one.cells for one in self.cell_sums] + ([other.own_cells, other.cells] if other is not None else [])
         return any(cells.may_have_no_value for cells in read)
 
     @property
     def every_part(self) -> tuple[SumPart, ...]:
-        """The parts of its own sum, and of the sums of groups that it is read off."""
-        return (*self.parts, *(part for one in self.cell_sums for part in one.parts))
+        """The parts of the comparison's own sum, and of the sums of other groups that it reads."""
+        return (*self.summands, *(part for one in self.cell_sums for part in one.summands))
 
 
 def require_count(
@@ -153,19 +167,19 @@ def require_count(
     tolerance: Fraction,
     position: int | None,
 ) -> Comparison:
-    """Return the comparison that a count is at least a number, with a tolerance in the count's unit."""
+    """Return the comparison `count >= least`, with a tolerance in the count's unit."""
     return Comparison(
         text=f"{counted} >= {least}",
         left_text=counted,
         names=("count",),
         measure=measure,
-        parts=parts,
+        summands=parts,
         operator=">=",
         right_value=Fraction(least),
         threshold=Fraction(least),
         origin=Fraction(0),
         per_row=None,
-        values=(),
+        required_values=(),
         slack=Slack.THRESHOLD,
         position=position,
         fixed_tolerance=tolerance,
@@ -174,21 +188,30 @@ def require_count(
 
 @dataclass(frozen=True, slots=True)
 class CellSum:
-    """A part of a comparison: `times` the sum of `parts` over the rows of `cells`, called `text`."""
+    """A summand of a comparison: `factor` times the sum of `summands` over the rows of the groups `cells`.
+
+    `text` is its name.
+    """
 
     text: str
     measure: Measure
-    parts: tuple[SumPart, ...]
+    summands: tuple[SumPart, ...]
     cells: KeyCells
-    times: Fraction
+    factor: Fraction
 
 
 @dataclass(frozen=True, slots=True)
 class OtherMean:
-    """The right side `factor * mean + constant` of a comparison of means. `mean` is its comparison with 0.
+    """The right side `factor * mean + constant` of a comparison of means. `mean` is that mean's comparison with 0.
 
-    `cells` are the groups whose rows it is the mean of, `groups` their number, `own_cells` those of the left side.
-    `rows` are the numbers of rows that both means are sure to have, once counts beside the comparison demand them.
+    `deviation_factor` times the standard deviation of the mean's rows is added, of a sample if it `is_sample`. A
+    deviation below `least_deviation` counts as that. With a `quantile` of these rows, `quantile_factor` times that is
+    read instead of the mean. Its rank may err by `rank_slack`, a share of the rows.
+
+    `cells` are the groups over whose rows the mean is computed, and `groups` is their number. `own_cells` and
+    `own_groups` are those of the left side. `least_rows` are the least numbers of rows of both means, which counts
+    beside the comparison demand. For ratios of sums they are sums of the divisor. `reach` is then the farthest from 0
+    that the other ratio can be.
     """
 
     mean: Comparison
@@ -199,10 +222,17 @@ class OtherMean:
     own_groups: int = 1
     groups: int = 1
     least_rows: tuple[int, int] = (1, 1)
+    deviation_factor: Fraction = Fraction(0)
+    is_sample: bool = False
+    least_deviation: Fraction = Fraction(0)
+    reach: Fraction = Fraction(0)
+    quantile: Quantile | None = None
+    quantile_factor: Fraction = Fraction(0)
+    rank_slack: Fraction = Fraction(0)
 
     @property
     def reads_groups(self) -> bool:
-        """True if either side is a mean of other groups."""
+        """True if either side of the comparison is a mean over other groups."""
         return (self.own_cells, self.cells) != (OWN_GROUP_ALONE, OWN_GROUP_ALONE)
 
 
@@ -210,9 +240,10 @@ class OtherMean:
 class SpreadComparison(_HavingTree):
     """A comparison of the spread (variance or standard deviation) of `scale * column + shift` with a constant.
 
-    It is in the analyst's unit. `is_sample` divides by one row less than there are; `is_deviation` compares the
-    standard deviation. The rows satisfy `condition` and `where`. `argument` is the argument of the variance, and
-    `suffix` the FILTER, as an analyst would write them; `left` is the whole left side.
+    `threshold` is in the analyst's unit. If it `is_sample`, the squares are divided by the number of rows less one. If
+    it `is_deviation`, the standard deviation is compared. The rows satisfy `condition` and `where`. `argument` is the
+    argument of the variance, and `suffix` the FILTER, as an analyst would write them; `left_text` is the whole left
+    side.
     """
 
     left_text: str
@@ -233,19 +264,19 @@ class SpreadComparison(_HavingTree):
     @property
     def text(self) -> str:
         """The comparison as an analyst would write it."""
-        return f"{self.left} {self.operator} {convert_to_decimal(self.threshold)}"
+        return f"{self.left_text} {self.operator} {convert_to_decimal(self.threshold)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunction(_HavingTree):
-    """A conjunction; with no children it is true."""
+    """A conjunction of formulas. Without children it is true."""
 
     children: tuple["Having", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Disjunction(_HavingTree):
-    """A disjunction; with no children it is false."""
+    """A disjunction of formulas. Without children it is false."""
 
     children: tuple["Having", ...]
 
@@ -271,7 +302,7 @@ UNKNOWN = Unknown()
 def replace_unknown(formula: Having, instead: Having) -> Having:
     """Return the formula, simplified, with HOLDS or FAILS in place of every condition that is NULL for all groups.
 
-    Inside a complement they fail: it has the groups for which a formula is not true.
+    Inside a `Complement` these conditions are replaced by FAILS.
     """
     match formula:
         case Unknown():
@@ -298,7 +329,10 @@ def contains_unknown(formula: Having) -> bool:
 
 
 def join_children(children: Iterable[Having], *, is_conjunction: bool) -> Having:
-    """Join the children, flattened, without constants."""
+    """Return the conjunction or disjunction of the children.
+
+    Nested ones are flattened, and constants are simplified.
+    """
     kind, other = (Conjunction, Disjunction) if is_conjunction else (Disjunction, Conjunction)
     kept: dict[Having, None] = {}
     for child in children:

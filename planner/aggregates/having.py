@@ -4,12 +4,15 @@ SQL's NULL makes a comparison and its negation both false. NOT is therefore push
 applied to an answer.
 """
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from mechanisms.protocol import LARGEST
 from planner.aggregates.aggregate import GroupScope, contains_aggregate, read_aggregate
 from planner.aggregates.arithmetic import Linear, is_never_negative, read_linear
 from planner.aggregates.ask_apart import ask_separately
+from planner.aggregates.cell_windows import reads_other_groups
 from planner.aggregates.comparison import (
     FAILS,
     HOLDS,
@@ -17,6 +20,7 @@ from planner.aggregates.comparison import (
     Comparison,
     Complement,
     Having,
+    SpreadComparison,
     contains_unknown,
     join_children,
     replace_unknown,
@@ -24,8 +28,13 @@ from planner.aggregates.comparison import (
 from planner.aggregates.having_refusals import refuse_aggregate, refuse_group_divisor, refuse_group_quotient
 from planner.aggregates.intervals import convert_sides_to_seconds
 from planner.aggregates.key_thresholds import is_public
-from planner.aggregates.linear_comparison import clear_denominator, compare_linear, compare_quotient_of_means
-from planner.aggregates.order_statistics import compare_pick, compare_truth, is_pick, is_truth
+from planner.aggregates.linear_comparison import (
+    clear_denominator,
+    compare_linear,
+    compare_quotient_of_means,
+    compare_with_missing,
+)
+from planner.aggregates.order_statistics import compare_pick, compare_truth, is_pick, is_truth, split_extremes
 from planner.aggregates.rounded_comparison import (
     compare_integer_quotient,
     compare_rounded_aggregate,
@@ -58,7 +67,7 @@ _TRUTHS = (*OPERATORS, exp.And, exp.Or, exp.Not, exp.Between, exp.In, exp.Is, ex
 def read_having(node: exp.Expr, within: GroupScope) -> Having:
     """Read the formula that the expression writes.
 
-    Raise KH2xx for an expression that is no formula of threshold atoms.
+    Raise KH2xx unless the expression is a formula of comparisons with thresholds.
     """
     if _count_readings(node) > MOST_READINGS:
         raise KeyholeError(
@@ -121,21 +130,32 @@ def _read_formula(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
             return Complement(held) if negated else held  # IS NOT TRUE holds where SQL says NULL, too
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
             return _read_distinct(node, within, negated=negated is not isinstance(node, exp.NullSafeEQ))
-        case exp.Is(this=predicate) if isinstance(strip_parentheses(node.expression), exp.Null) and is_predicate(
-            predicate
-        ):
-            return _write_not_null(predicate, within) if negated else _write_is_null(predicate, within)
-        case exp.Is(this=counted) if isinstance(strip_parentheses(node.expression), exp.Null) and _is_count(counted):
-            read_aggregate(counted, within)
-            return HOLDS if negated else FAILS
+        case exp.Is() if isinstance(strip_parentheses(node.expression), exp.Null):
+            return _read_is_null(node, within, negated=negated)
         case _ if is_truth(node):
             return compare_truth(node, within, negated=negated)
         case _:
             return _fold_formula(node, within, negated=negated)
 
 
+def _read_is_null(node: exp.Is, within: GroupScope, *, negated: bool) -> Having:
+    """Read IS NULL, or with `negated` IS NOT NULL, of a predicate, a count, or sizes of other groups."""
+    inner = node.this
+    if is_predicate(inner):
+        return _write_not_null(inner, within) if negated else _write_is_null(inner, within)
+    if _is_count(inner):
+        read_aggregate(inner, within)
+        return HOLDS if negated else FAILS
+    if reads_other_groups(inner):
+        return compare_with_missing(node, inner, within, negated=negated)
+    return _fold_formula(node, within, negated=negated)
+
+
 def is_predicate(node: exp.Expr) -> bool:
-    """Return True for a formula of comparisons of aggregates, which is true, false or NULL for a group."""
+    """Return True for an expression that is a formula of comparisons of aggregates.
+
+    It is true, false or NULL for a group.
+    """
     node = strip_parentheses(node)
     return (isinstance(node, _TRUTHS) or is_truth(node)) and contains_aggregate(node)
 
@@ -161,7 +181,9 @@ def _is_never_null(node: exp.Expr, within: GroupScope) -> bool:
     if any(map(contains_unknown, read)):
         return False
     leaves = [leaf for formula in read for leaf in formula.list_comparisons()]
-    return all(isinstance(leaf, Comparison) and not leaf.values and not leaf.may_lack_groups for leaf in leaves)
+    return all(
+        isinstance(leaf, Comparison) and not leaf.required_values and not leaf.may_lack_groups for leaf in leaves
+    )
 
 
 def _write_not_null(node: exp.Expr, within: GroupScope) -> Having:
@@ -243,6 +265,15 @@ def _read_comparison(
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
     if all(aggregated) and is_public(left, within) and not is_public(right, within):
         left, operator, right = right, FLIPPED_OPERATORS[operator], left
+    extremes = split_extremes(left, operator, right, within)
+    if extremes is not None:
+        pairs, is_conjunction = extremes
+        kind = next(kind for kind, called in OPERATORS.items() if called == operator)
+        each = [
+            _read_comparison(kind(this=one, expression=other), one, operator, other, within, negated=False)
+            for one, other in pairs
+        ]
+        return join_children(each, is_conjunction=is_conjunction)
     distance = strip_parentheses(left)
     share = None if all(aggregated) else unwrap_share(distance, operator, right, within)
     if share is not None:
@@ -254,7 +285,7 @@ def _read_comparison(
     rounded = compare_rounded_share(distance, operator, right, within, compare)
     if rounded is not None:
         return rounded
-    if isinstance(distance, exp.Abs) and not all(aggregated) and operator not in ("=", "<>"):
+    if isinstance(distance, exp.Abs) and operator not in ("=", "<>"):
         return _read_distance(node, distance, operator, right, within)
     try:
         seconds = convert_sides_to_seconds(left, right, within)
@@ -274,7 +305,8 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     """Read `x / total > c` as `x > c * total` where the total is positive, and `x < c * total` where it is negative.
 
     Where rows that add to x add to the total and none is negative, x is 0 where the total is. It is then neither more
-    nor less than a multiple of the total. A total of all groups is 0 only if there are no rows, and so no groups.
+    nor less than a multiple of the total, but it equals one. If the total is that of all groups, it is positive unless
+    all values are 0: a warning says what `>=` means then.
     """
     scored = compare_standard_score(node, left, operator, right, within)
     if scored is not None:
@@ -287,15 +319,17 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     if max(part.arithmetic, whole.arithmetic) is Arithmetic.INTEGER:
         raise refuse_group_divisor(node)  # the quotient of integers is cut off, so that it is less than a share
     times = exp.Mul(this=exp.Paren(this=right.copy()), expression=exp.Paren(this=below.copy()))
-    rises = all(factor > 0 and is_never_negative(found.parts) for found, factor in whole.summands)
-    rises = rises and not whole.constant and all((found.cells.default or 0) >= 0 for found, _ in whole.summands)
+    rises = all(factor > 0 and is_never_negative(found.summands) for found, factor in whole.summands)
+    rises = rises and not whole.constant and all((found.cells.empty_value or 0) >= 0 for found, _ in whole.summands)
     keys = {column.name for column in within.keys}
     is_of_all = all(found.cells.key is None and set(found.cells.summed_keys) == keys for found, _ in whole.summands)
     is_mean = any(found.divisor for found, _ in whole.summands)
     # other statistics may be 0 where a group is not
-    is_total = all(found.cells.statistic in (None, LARGEST) for found, _ in whole.summands)
+    read = {one for found, _ in whole.summands for one in (found.cells.statistic, found.row_statistic)}
+    is_total = read <= {None, LARGEST}
     if is_total and rises and (operator in (">", "<") or (is_of_all and not is_mean)) and _is_part_of(part, whole):
-        return _read_comparison(node, left.this, operator, times, within, negated=False)
+        made = _read_comparison(node, left.this, operator, times, within, negated=False)
+        return made if operator in (">", "<", "<>") else _warn_of_zero(made, node, below, whole)
     if is_mean:
         raise refuse_group_quotient(node)
     zero = exp.Literal.number(0)
@@ -313,11 +347,28 @@ def _compare_share(node: exp.Expr, left: exp.Div, operator: str, right: exp.Expr
     return join_children(sides, is_conjunction=False)
 
 
+def _warn_of_zero(made: Having, node: exp.Expr, total: exp.Expr, whole: Linear) -> Having:
+    """Return a share's comparison with a warning that it is true if the total is 0.
+
+    A count of all rows needs none, since it is 0 only if no group has rows.
+    """
+    parts = [part for found, _ in whole.summands for part in found.summands]
+    if all(part.column is None and not part.condition.list_conjuncts() for part in parts):
+        return made
+    strict = "; with > or < it is false there" if isinstance(node, exp.GTE | exp.LTE) else ""
+    warning = f"{write_short(node)} is true if {write_short(total)} is 0, where PostgreSQL has NULL{strict}"
+
+    def warn(leaf: Comparison | SpreadComparison) -> Having:
+        return replace(leaf, warnings=(*leaf.warnings, warning)) if isinstance(leaf, Comparison) else leaf
+
+    return made.map_comparisons(warn)
+
+
 def _is_part_of(one: Linear, whole: Linear) -> bool:
     """Return True if whatever adds to one sum adds to the other."""
 
     def read(sums: Linear) -> list[tuple[str, int, set[str]]]:
-        parts = [part for found, _ in sums.summands for part in found.parts]
+        parts = [part for found, _ in sums.summands for part in found.summands]
         return [
             (
                 part.column.name if part.column else "",
@@ -328,7 +379,7 @@ def _is_part_of(one: Linear, whole: Linear) -> bool:
         ]
 
     every = read(whole)
-    own = all(place in taken for found, _ in whole.summands for place, taken in enumerate(found.cells.taken))
+    own = all(place in taken for found, _ in whole.summands for place, taken in enumerate(found.cells.used_places))
     return (
         not one.constant
         and own
@@ -401,7 +452,7 @@ def _read_constant_comparison(node: exp.Expr, within: GroupScope, *, negated: bo
             "KH207",
             f"{write_short(node)} is a condition on rows or keys, which HAVING cannot have in OR or NOT",
             hint=_split_into_questions(node, within)
-            or "Move it to WHERE, joined by AND, one question each, and join them by UNION.",
+            or "Ask one question for each part, with the condition in its WHERE, and join the questions by UNION.",
             position=find_position(node),
         )
     truth = read_row_truth(node, within.scope, within.constants)

@@ -7,7 +7,7 @@ from sqlglot import exp
 from planner.catalog.catalog import Column, Computed
 from planner.errors import KeyholeError, cut_at_word
 from planner.parser.lexer import spell_name
-from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
+from planner.parser.tree import contains_type, find_position, strip_parentheses, write_node, write_short
 from planner.values.decimals import convert_to_decimal
 
 _VARIANCES: dict[type[exp.Expr], str] = {
@@ -37,7 +37,7 @@ def refuse_unknown_range(column: Column, *, position: int | None, hint: str | No
     names = column.derivation.unbounded_columns
     have, of = ("has", "it") if len(names) == 1 else ("have", "them")
     detail = (
-        f"{' and '.join(map(spell_name, names))} {have} no bounds, and neither WHERE nor FILTER says enough of {of}."
+        f"{' and '.join(map(spell_name, names))} {have} no bounds, and neither WHERE nor FILTER limits {of} enough."
     )
     return KeyholeError(
         "KH203",
@@ -73,7 +73,7 @@ def refuse_variable_threshold(node: exp.Expr, *, hint: str, detail: str | None =
 
 
 def refuse_threshold_type(node: exp.Expr) -> KeyholeError:
-    """Return KH208 for a threshold that is a constant of another type."""
+    """Return KH208 for a constant threshold of the wrong type."""
     return KeyholeError(
         "KH208",
         f"the threshold {write_short(node)} is not a number",
@@ -108,16 +108,16 @@ def _find_askable_aggregate(node: exp.Expr) -> str:
 
 
 def refuse_distinct_divisor(ratio: exp.Div, *, hint: str | None) -> KeyholeError:
-    """Return KH204 for an aggregate divided by a number of different values.
+    """Return KH204 for an aggregate divided by a count of different values.
 
-    `hint` is set if these are privacy units.
+    `hint` replaces the usual hint if the count is of privacy units.
     """
     return KeyholeError(
         "KH204",
         f"{write_short(ratio)} divides by a count of different values",
-        detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
+        detail="Such a quotient cannot be rewritten as a sum over rows. A mean per privacy unit is the mean over a "
         "subquery that groups by the unit.",
-        hint=hint or f"Compare each with a constant, for example {_find_askable_aggregate(ratio)} > 40.",
+        hint=hint or f"Compare both aggregates with constants, for example {_find_askable_aggregate(ratio)} > 40.",
         position=find_position(ratio),
     )
 
@@ -275,6 +275,49 @@ def refuse_ranking(node: exp.Expr) -> KeyholeError:
     )
 
 
+def refuse_ranking_by_groups(text: str, position: int | None) -> KeyholeError:
+    """Return KH204 for a value of other groups by which keys cannot be ranked."""
+    return KeyholeError(
+        "KH204",
+        f"groups cannot be ranked by {text}",
+        detail="A ranking takes differences from earlier or later groups along one key.",
+        hint="Rank by n - lag(n) OVER (ORDER BY month), or compare with the total or mean in WHERE around the groups.",
+        position=position,
+    )
+
+
+def refuse_ranking_by_growth(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a quotient of groups by which keys cannot be ranked. The hint shows the difference."""
+    compared = next(one for one in node.find_all(exp.Div) if contains_type(one.expression, exp.Window))
+    divided, before = _strip_scale(compared.this), _strip_scale(compared.expression)
+    own, difference = divided, divided
+    if isinstance(divided, exp.Sub) and contains_type(divided.expression, exp.Window):
+        own = divided.this
+    elif not contains_type(divided, exp.Window):
+        difference = exp.Sub(this=divided.copy(), expression=before.copy())
+    return KeyholeError(
+        "KH204",
+        f"groups cannot be ranked by the quotient {write_short(node)}",
+        detail="A small divisor makes a quotient of any size, so that no noise would keep the order.",
+        hint=f"Rank by the difference: ORDER BY {write_node(difference)} DESC NULLS LAST. "
+        f"Or compare: {write_node(own)} > 1.2 * {write_node(before)} AND {write_node(before)} >= 1000.",
+        position=find_position(node),
+    )
+
+
+def _strip_scale(node: exp.Expr) -> exp.Expr:
+    """Return a value without casts, `nullif(x, 0)`, and numbers that multiply it."""
+    node = strip_parentheses(node)
+    while True:
+        match node:
+            case exp.Cast() | exp.Nullif():
+                node = strip_parentheses(node.this)
+            case exp.Mul(this=exp.Literal(), expression=scaled) | exp.Mul(this=scaled, expression=exp.Literal()):
+                node = strip_parentheses(scaled)
+            case _:
+                return node
+
+
 def refuse_self_comparison(node: exp.Expr) -> KeyholeError:
     """Return KH204 for the same aggregate on both sides."""
     return KeyholeError(
@@ -334,12 +377,23 @@ def refuse_variance_argument(call: exp.Expr) -> KeyholeError:
     )
 
 
+def refuse_extreme(shown: exp.Expr) -> KeyholeError:
+    """Return KH204 for the largest or least of rows, which a single row decides."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(shown)} is a single row's value",
+        detail="Noise must hide each row, so the largest and the least of them stay unknown.",
+        hint="Ask for a percentile such as 0.01 or 0.99, or write the column's declared bound.",
+        position=find_position(shown),
+    )
+
+
 def refuse_group_comparison(text: str, position: int | None, place: str) -> KeyholeError:
-    """Return KH204 for a comparison with other groups at a place where these are not all groups of the question."""
+    """Return KH204 for a comparison with other groups in a place where some groups of the question may be missing."""
     return KeyholeError(
         "KH204",
         f"{text} compares a group with others, {place}",
-        detail="A total, a mean or a neighbour is one of all groups that the question is about.",
+        detail="A total, a mean or a neighbour is taken over all groups of the question.",
         hint="Ask the comparison with other groups in a question of its own, and write the other conditions around it.",
         position=position,
     )
@@ -361,7 +415,7 @@ def refuse_group_divisor(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"{write_short(node)} divides a total or a neighbour, or divides by one beside other sums",
-        detail="A comparison with other groups is one of sums, each times a number.",
+        detail="A comparison with other groups compares sums, each times a number.",
         hint="Instead you can ask: sum(x) > 0.1 * sum(sum(x)) OVER (), a share as a multiple of the total.",
         position=find_position(node),
     )
@@ -374,8 +428,20 @@ def refuse_missing_key(node: exp.Window) -> KeyholeError:
         f"{write_short(node)} is partitioned or ordered by something other than a key of the question",
         detail="PARTITION BY takes keys, or expressions of one key such as its year. "
         "ORDER BY takes one key of numbers or times.",
-        hint="Use the columns of GROUP BY.",
+        hint=_suggest_parts(node) or "Use the columns of GROUP BY.",
         position=find_position(node),
+    )
+
+
+def _suggest_parts(node: exp.Window) -> str:
+    """Return a hint for a window in the order of several keys; an empty text for others."""
+    order = node.args.get("order")
+    keys = [write_node(one.this) for one in order.expressions] if order is not None else []
+    if len(keys) < 2:
+        return ""
+    return (
+        f"Instead you can ask: PARTITION BY {', '.join(keys[1:])} ORDER BY {keys[0]}. Or group by one key of times, "
+        "such as a month, in the place of these."
     )
 
 

@@ -8,18 +8,25 @@ from math import prod
 from sqlglot import exp
 
 from mechanisms.protocol import Deviation, Quantile
-from planner.aggregates.aggregate import Aggregate, GroupScope, contains_aggregate, sums_no_rows
+from planner.aggregates.aggregate import (
+    COMPARED,
+    Aggregate,
+    GroupScope,
+    contains_aggregate,
+    identify_sum,
+    sums_no_rows,
+)
 from planner.aggregates.arithmetic import (
     UNIT_MEASURES,
     Linear,
     find_least_per_row,
     have_same_rows,
+    is_never_negative,
     is_positive_mean,
     read_linear,
     refuse_nonlinear,
     strip_nullif,
 )
-from planner.aggregates.cell_windows import ADDED
 from planner.aggregates.comparison import (
     UNKNOWN,
     CellSum,
@@ -29,6 +36,7 @@ from planner.aggregates.comparison import (
     Having,
     OtherMean,
     Slack,
+    join_children,
 )
 from planner.aggregates.having_refusals import (
     refuse_integer_quotient,
@@ -50,11 +58,15 @@ from planner.question.question import Measure
 from planner.values.decimals import convert_to_decimal
 from planner.values.operators import COMPARISONS, FLIPPED_OPERATORS
 
+_MOST_QUANTILES = 2  # of one comparison, as in `n > q3 + 1.5 * (q3 - q1)`: every choice of their cells counts
+
 
 def compare_linear(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
-    """Return `left operator right`, both linear, or a mean against a threshold that differs between groups.
+    """Return the formula for `left operator right`.
 
-    Raise KH204, KH208.
+    Both are linear, or a mean is compared with each group's own threshold.
+
+    Raise KH204 for other arithmetic, KH208 for a threshold that is not constant.
     """
     mean = subtract_from_mean(left, right) if is_public(right, within) else None
     if mean is not None:
@@ -70,9 +82,10 @@ def compare_linear(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Exp
 def compare_quotient_of_means(
     left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
 ) -> Having | None:
-    """Return `mean / mean operator c` over different rows, as `mean operator c * mean` if the divisor is above 0.
+    """Rewrite `mean / mean operator c` as `mean operator c * mean`, for means over different rows.
 
-    Return None for other expressions. Raise KH204 for a divisor that may be 0 or negative.
+    The divisor must be positive. Return None for other expressions. Raise KH204 for a divisor that may be 0 or
+    negative.
     """
     if not isinstance(left, exp.Div) or not (contains_aggregate(left.this) and contains_aggregate(left.expression)):
         return None
@@ -98,13 +111,16 @@ def compare_quotient_of_means(
         return UNKNOWN
     if threshold.summands or threshold.key_numbers is not None:
         raise refuse_nonlinear(node, within)
-    if not is_positive_mean(below):
+    if not is_positive_mean(below) or any(isinstance(found.row_statistic, Deviation) for found, _ in below.summands):
         raise refuse_zero_mean(left, operator, right, node)
     return compare_with_zero(above.add(below, -threshold.constant), operator, node, find_position(left), within)
 
 
 def clear_denominator(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr]:
-    """Return `x / n op t` as `x op t * n`, where n is a positive number that a key determines. Raise KH204."""
+    """Return `x / n op t` as `x op t * n`, where n is a positive number that a key determines.
+
+    Raise KH204 if no such number divides `x`.
+    """
     above, (below, arithmetic) = read_linear(left.this, within), read_key_numbers(left.expression, within)
     if not all(number > 0 for number in below.known_numbers):
         raise KeyholeError(
@@ -123,7 +139,10 @@ def _read_factor(node: exp.Expr) -> exp.Expr:
 
 
 def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int | None, within: GroupScope) -> Having:
-    """Return `difference operator 0`, for the comparison at `node` and a message's position `at`. Raise KH204."""
+    """Return `difference operator 0`, for the comparison at `node` and a message's position `at`.
+
+    Raise KH204 for a ratio or quotient that cannot be compared with 0.
+    """
     if not difference.summands or not difference.summands[0][1]:
         raise refuse_self_comparison(node)
     first, scale = difference.summands[0]
@@ -154,14 +173,14 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
     for found, coefficient in summands:
         taken_off = apart and found.measure is Measure.UNITS
         (off if taken_off else parts).extend(
-            part.multiply(-coefficient if taken_off else coefficient) for part in found.parts
+            part.multiply(-coefficient if taken_off else coefficient) for part in found.summands
         )
     if by_units and apart:
         off += [part.multiply(threshold) for part in per]
     else:
         parts += [part.multiply(-threshold) for part in per]
     off_condition = _find_units_rows(parts, off, node)
-    values = dict.fromkeys(value for found, _ in summands for value in found.values)
+    values = dict.fromkeys(value for found, _ in summands for value in found.required_values)
     left = Linear(summands, Fraction(0), difference.arithmetic).text
     if difference.null_value is not None:
         passes = COMPARISONS[operator](difference.null_value / scale, 0)
@@ -172,16 +191,16 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         values |= dict.fromkeys(own.required_values)
     return Comparison(
         text=f"{left} {operator} {convert_to_decimal(threshold) if own is None else own.text}",
-        left=left,
+        left_text=left,
         names=(left, *summands[0][0].names),
         measure=measure,
-        parts=tuple(parts),
+        summands=tuple(parts),
         operator=operator,
-        at=Fraction(0) if per else threshold,
+        right_value=Fraction(0) if per else threshold,
         threshold=threshold,
         origin=threshold if per else Fraction(0),
         per_row=(find_least_per_row(per) or None) if per and not by_units else None,
-        values=tuple(values),
+        required_values=tuple(values),
         slack=Slack.THRESHOLD,
         position=at,
         key_thresholds=own,
@@ -204,7 +223,10 @@ def _compare_specially(
     at: int | None,
     within: GroupScope,
 ) -> Having | None:
-    """Compare means over different rows, or other groups. Return None for one sum of the group. Raise KH204."""
+    """Compare means over different rows, or other groups. Return None for one sum of the group.
+
+    Raise KH204 for any other comparison.
+    """
     if own is None and difference.null_value is None:
         means = _compare_means(difference.summands, operator, threshold, node, at, within)
         if means is not None:
@@ -222,11 +244,16 @@ def _compare_cells(
     at: int | None,
     within: GroupScope,
 ) -> Having | None:
-    """Compare sums of other groups, beside a group's own, with a constant. None without other groups. Raise KH204."""
+    """Compare sums of other groups, beside a group's own, with a constant. None without other groups.
+
+    Raise KH204 for any other comparison.
+    """
     summands = difference.summands
     if all(found.cells == OWN_GROUP_ALONE for found, _ in summands):
         return None
-    plain = all(not found.divisor and found.measure in ADDED for found, _ in summands)
+    plain = all(not found.divisor and found.measure in COMPARED for found, _ in summands)
+    if any(found.row_statistic is not None for found, _ in summands):
+        raise _refuse_row_statistic(summands, node)
     value = difference.null_value  # of groups that lack a neighbour, whose literals are false
     holds = value is not None and COMPARISONS[operator](value / scale, 0)
     if own is not None or holds or not plain:
@@ -239,47 +266,109 @@ def _compare_cells(
         )
     others = [found for found, _ in summands if found.cells != OWN_GROUP_ALONE]
     read = [found.cells.statistic for found in others if found.cells.statistic is not None]
-    if len(read) > 1 or (len(others) > 1 and any(isinstance(one, Quantile) for one in read)):
+    quantiles = sum(isinstance(one, Quantile) for one in read)
+    if len(read) - quantiles > 1 or (quantiles and (len(others) > quantiles or quantiles > _MOST_QUANTILES)):
         raise KeyholeError(
             "KH204",
             f"{write_short(node)} compares a quantile of groups, or their largest, with other groups",
-            detail="Each is compared with counts and sums of the group itself, and with constants. Means and totals of "
-            "groups may stand beside one standard deviation of groups.",
-            hint="Compare the group's own count or sum with the quantile or the largest alone.",
+            detail="At most two quantiles are compared with counts and sums of the group itself, and with "
+            "constants. Means and "
+            "totals of groups may stand beside one standard deviation of groups.",
+            hint="Compare the group's own count or sum with one or two quantiles, and nothing else.",
             position=find_position(node),
         )
     if _lack_cells([found.cells for found, _ in summands]):
         return UNKNOWN
-    if value is None and any(found.cells.default is None and sums_no_rows(found, within) for found in others):
+    if value is None and any(found.cells.empty_value is None and sums_no_rows(found, within) for found in others):
         return UNKNOWN
     left = Linear(summands, Fraction(0), difference.arithmetic).text
     closed = [_close_if_equal(found.cells, operator) for found, _ in summands]
     first = next((found for found, _ in summands if found.cells == OWN_GROUP_ALONE), summands[0][0])
     return Comparison(
         text=f"{left} {operator} {convert_to_decimal(threshold)}",
-        left=left,
+        left_text=left,
         names=(left, *first.names),
         measure=Measure.TOTAL,
-        parts=(),
+        summands=(),
         operator=operator,
-        at=threshold,
+        right_value=threshold,
         threshold=threshold,
         origin=Fraction(0),
         per_row=None,
-        values=(),
+        required_values=(),
         slack=Slack.THRESHOLD,
         position=at,
         cell_sums=tuple(
             CellSum(
                 found.text,
                 found.measure,
-                found.parts,
-                replace(cells, fails=True) if value is not None and cells.lacking else cells,
+                found.summands,
+                replace(cells, false_without_value=True)
+                if value is not None and cells.indices_without_value
+                else cells,
                 coefficient,
             )
             for (found, coefficient), cells in zip(summands, closed, strict=True)
         ),
     )
+
+
+def compare_with_missing(node: exp.Expr, left: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
+    """Return `left IS NULL`, for an expression `left` of other groups.
+
+    It is true for a group if another group that the expression reads does not exist. The formula reads no sum. Raise
+    KH204 if a value may also be NULL by the rows of the group itself, or by a divisor.
+    """
+    read = read_linear(left, within)
+    others = [] if read is None else [found for found, _ in read.summands if found.cells != OWN_GROUP_ALONE]
+    own = [] if read is None else [found for found, _ in read.summands if found.cells == OWN_GROUP_ALONE]
+    plain = all(found.measure in COMPARED and not found.divisor for found in (*own, *others))
+    divides = any(found.cells.may_have_no_value and not found.cells.indices_without_value for found in others)
+    if (
+        read is None
+        or not plain
+        or divides
+        or any(found.required_values for found in own)
+        or read.null_value is not None
+    ):
+        raise KeyholeError(
+            "KH204",
+            f"{write_short(node)} tests for a NULL that private rows decide",
+            detail="The calendar alone decides if a neighbour is missing. Rows decide if a group's own sum or a "
+            "quotient is NULL.",
+            hint="Test the neighbour itself: lag(sum(x)) OVER (ORDER BY month) IS NOT NULL",
+            position=find_position(node),
+        )
+    lacking = [found for found in others if found.cells.indices_without_value]
+    sides = [
+        Comparison(
+            text=f"{found.text} IS {'NOT ' if negated else ''}NULL",
+            left_text=f"{found.text} IS NULL",
+            names=(found.text,),
+            measure=Measure.TOTAL,
+            summands=(),
+            operator="<=" if negated else ">",
+            right_value=Fraction(0),
+            threshold=Fraction(0),
+            origin=Fraction(0),
+            per_row=None,
+            required_values=(),
+            slack=Slack.THRESHOLD,
+            position=find_position(left),
+            fixed_tolerance=Fraction(0),
+            cell_sums=(
+                CellSum(
+                    found.text,
+                    found.measure,
+                    found.summands,
+                    replace(found.cells, empty_value=Fraction(1)),
+                    Fraction(0),
+                ),
+            ),
+        )
+        for found in {found.cells: found for found in lacking}.values()
+    ]
+    return join_children(sides, is_conjunction=negated)
 
 
 def _close_if_equal(cells: KeyCells, operator: str) -> KeyCells:
@@ -297,7 +386,7 @@ def _lack_cells(cells: Sequence[KeyCells]) -> bool:
     calendars = {one.key for one in cells if one.key is not None}
     for key in calendars:
         along = [one for one in cells if one.key == key]
-        if len(frozenset().union(*(one.lacking for one in along))) == len(along[0].used_places):
+        if len(frozenset().union(*(one.indices_without_value for one in along))) == len(along[0].used_places):
             return True
     return False
 
@@ -321,16 +410,98 @@ def _compare_means(
         ]
         made = tuple(side for side in sides if side is not None)
         return (Conjunction(made) if operator == "=" else Disjunction(made)) if made else None
+    is_ratio = _are_ratios(summands)
+    deviations = [(found, coefficient) for found, coefficient in summands if found.row_statistic is not None]
+    sorts = _sort_by_rows([one for one in summands if one not in deviations], within, is_ratio=is_ratio)
+    has_mean = len(sorts) == 2
+    if deviations and not (len(deviations) == 1 and _complete_sorts(sorts, deviations[0][0], within)):
+        return None
+    if len(sorts) != 2:
+        return None
+    if sorts[0][0][0].cells != OWN_GROUP_ALONE == sorts[1][0][0].cells:  # a group's own mean stands on the left
+        sorts.reverse()
+    operator = operator if sorts[0][0][1] > 0 else FLIPPED_OPERATORS[operator]
+    threshold /= sorts[0][0][1]
+    cells = [sort[0][0].cells for sort in sorts]
+    if cells[0].averages_means or (cells[1].averages_means and (is_ratio or deviations)):
+        return None
+    if _lack_cells(cells):
+        return UNKNOWN
+    means = []
+    for sort in sorts:
+        scale = sort[0][1]
+        alone = tuple((replace(found, cells=OWN_GROUP_ALONE), number / scale) for found, number in sort)
+        mean = (
+            _compare_ratio(alone, at)
+            if is_ratio
+            else compare_with_zero(Linear(alone, Fraction(0), Arithmetic.EXACT), ">", node, at, within)
+        )
+        assert isinstance(mean, Comparison)
+        means.append(replace(mean, summands=tuple(part for part in mean.summands if part.coefficient)))
+    first, second = means
+    scale = sorts[0][0][1]
+    factor = -sorts[1][0][1] / scale if has_mean else Fraction(0)
+    others = [(-number / scale, found.text) for found, number in deviations]
+    right = _write_multiples([*([(factor, second.left_text)] if factor else []), *others])
+    if threshold:
+        right += f" {'-' if threshold < 0 else '+'} {convert_to_decimal(abs(threshold))}"
+    other = OtherMean(
+        second,
+        factor,
+        threshold,
+        own_cells=cells[0],
+        cells=cells[1],
+        own_groups=_count_groups(cells[0], within),
+        groups=_count_groups(cells[1], within),
+    )
+    for found, number in deviations:
+        other = _read_row_statistic(other, found.row_statistic, -number / scale)
+    return replace(
+        first,
+        text=f"{first.left_text} {operator} {right}",
+        operator=operator,
+        required_values=tuple(dict.fromkeys((*first.required_values, *second.required_values))),
+        other_mean=other,
+    )
+
+
+def _read_row_statistic(other: OtherMean, statistic: Deviation | Quantile | None, factor: Fraction) -> OtherMean:
+    """Return a right side with a multiple of a statistic of its rows."""
+    if isinstance(statistic, Quantile):
+        return replace(other, quantile=statistic, quantile_factor=factor)
+    assert statistic is not None
+    return replace(other, deviation_factor=factor, is_sample=statistic.is_sample)
+
+
+def _refuse_row_statistic(summands: tuple[tuple[Aggregate, Fraction], ...], node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a statistic of rows that is compared with something else than a group's own mean."""
+    if any(isinstance(found.row_statistic, Quantile) for found, _ in summands):
+        return KeyholeError(
+            "KH204",
+            f"{write_short(node)} compares a quantile of rows with something else than a group's own mean",
+            detail="A group's mean is compared with a multiple of one quantile, plus a constant.",
+            hint="Compare a mean with it: avg(x) > (SELECT 2 * percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FROM t).",
+            position=find_position(node),
+        )
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} compares a standard deviation of rows with something else than a group's own mean",
+        detail="A group's mean is compared with the mean and one standard deviation of the same rows.",
+        hint="Compare a mean with it: avg(x) > (SELECT avg(x) + 2 * stddev(x) FROM t).",
+        position=find_position(node),
+    )
+
+
+def _sort_by_rows(
+    means: Sequence[tuple[Aggregate, Fraction]], within: GroupScope, *, is_ratio: bool
+) -> list[list[tuple[Aggregate, Fraction]]]:
+    """Return means by the rows that they are of. Return nothing if one of them is no mean of rows."""
     sorts: list[list[tuple[Aggregate, Fraction]]] = []
-    for found, coefficient in summands:
-        if (
-            len(found.divisor) != 1
-            or found.divisor[0].power
-            or found.divides_by_units
-            or found.cells.default is not None
-            or not find_least_per_row(found.divisor)
-        ):
-            return None
+    for found, coefficient in means:
+        if len(found.divisor) != 1 or found.divides_by_units or found.cells.empty_value is not None:
+            return []
+        if not (is_ratio or find_least_per_row(found.divisor)) or (found.divisor[0].power and not is_ratio):
+            return []
         alike = next(
             (
                 sort
@@ -342,49 +513,79 @@ def _compare_means(
         if alike is None:
             sorts.append(alike := [])
         alike.append((found, coefficient))
-    if len(sorts) != 2:
-        return None
-    if sorts[0][0][0].cells != OWN_GROUP_ALONE == sorts[1][0][0].cells:  # a group's own mean stands on the left
-        sorts.reverse()
-        operator = operator if sorts[0][0][1] > 0 else FLIPPED_OPERATORS[operator]
-        threshold /= sorts[0][0][1]
-    cells = [sort[0][0].cells for sort in sorts]
-    if _lack_cells(cells):
-        return UNKNOWN
-    means = []
-    for sort in sorts:
-        scale = sort[0][1]
-        alone = tuple((replace(found, cells=OWN_GROUP_ALONE), number / scale) for found, number in sort)
-        scaled = Linear(alone, Fraction(0), Arithmetic.EXACT)
-        mean = compare_with_zero(scaled, ">", node, at, within)
-        assert isinstance(mean, Comparison)
-        means.append(replace(mean, parts=tuple(part for part in mean.parts if part.coefficient)))
-    first, second = means
-    factor = -sorts[1][0][1] / sorts[0][0][1]
-    right = second.left if abs(factor) == 1 else f"{convert_to_decimal(abs(factor))} * {second.left}"
-    right = f"-{right}" if factor < 0 else right
-    if threshold:
-        right += f" {'-' if threshold < 0 else '+'} {convert_to_decimal(abs(threshold))}"
-    return replace(
-        first,
-        text=f"{first.left} {operator} {right}",
-        operator=operator,
-        values=tuple(dict.fromkeys((*first.values, *second.values))),
-        other_mean=OtherMean(
-            second,
-            factor,
-            threshold,
-            own_cells=cells[0],
-            cells=cells[1],
-            own_groups=_count_groups(cells[0], within),
-            groups=_count_groups(cells[1], within),
+    return sorts
+
+
+def _write_multiples(parts: Sequence[tuple[Fraction, str]]) -> str:
+    """Return a sum of multiples as an analyst would write it."""
+    written = ""
+    for factor, text in parts:
+        size = "" if abs(factor) == 1 else f"{convert_to_decimal(abs(factor))} * "
+        sign = (" - " if factor < 0 else " + ") if written else ("-" if factor < 0 else "")
+        written += f"{sign}{size}{text}"
+    return written
+
+
+def _complete_sorts(sorts: list[list[tuple[Aggregate, Fraction]]], deviation: Aggregate, within: GroupScope) -> bool:
+    """Return True if a deviation is that of the rows of the other mean. Without another mean, add none of these rows.
+
+    A group's own mean is on one side. A quantile stands alone on the other.
+    """
+    own = [sort for sort in sorts if sort[0][0].cells == OWN_GROUP_ALONE]
+    if len(own) != 1 or deviation.cells == OWN_GROUP_ALONE:
+        return False
+    mean = replace(deviation, row_statistic=None, text=deviation.mean_text)
+    if len(sorts) == 1:
+        sorts.append([(mean, Fraction(1))])
+        return True
+    if isinstance(deviation.row_statistic, Quantile):
+        return False
+    other = next(sort for sort in sorts if sort is not own[0])
+    return (
+        len(other) == 1
+        and other[0][0].cells == mean.cells
+        and identify_sum(other[0][0].summands) == identify_sum(mean.summands)
+        and have_same_rows(other[0][0].divisor, mean.divisor, within)
+    )
+
+
+def _are_ratios(summands: tuple[tuple[Aggregate, Fraction], ...]) -> bool:
+    """Return True for ratios by one sum that no row lowers, of which some are of other groups."""
+    divisors = [found.divisor for found, _ in summands]
+    return (
+        any(found.cells != OWN_GROUP_ALONE for found, _ in summands)
+        and all(len(one) == 1 and one[0].power and is_never_negative(one) for one in divisors)
+        and len({identify_sum(one) for one in divisors}) == 1
+    )
+
+
+def _compare_ratio(summands: tuple[tuple[Aggregate, Fraction], ...], at: int | None) -> Comparison:
+    """Return a ratio of sums of a group itself, compared with 0."""
+    left = Linear(summands, Fraction(0), Arithmetic.EXACT).text
+    divisor = summands[0][0].divisor[0]
+    return Comparison(
+        text=f"{left} > 0",
+        left_text=left,
+        names=(left, *summands[0][0].names),
+        measure=Measure.TOTAL,
+        summands=tuple(
+            part.multiply(times / divisor.coefficient) for found, times in summands for part in found.summands
         ),
+        operator=">",
+        right_value=Fraction(0),
+        threshold=Fraction(0),
+        origin=Fraction(0),
+        per_row=Fraction(1),
+        required_values=tuple(dict.fromkeys(value for found, _ in summands for value in found.required_values)),
+        slack=Slack.THRESHOLD,
+        position=at,
+        divisor_rows=replace(divisor, coefficient=Fraction(1)),
     )
 
 
 def _count_groups(cells: KeyCells, within: GroupScope) -> int:
     """Return the largest number of groups that a window adds up."""
-    sizes = dict(within.values)
+    sizes = dict(within.key_values)
     return prod(len(sizes[name]) for name in cells.summed_keys) * max(map(len, cells.used_places), default=1)
 
 
@@ -399,7 +600,7 @@ def _find_common_measure(
     if Measure.VALUES in measures and len(summands) > 1:
         raise refuse_nonlinear(node, within)
     if measures == {Measure.UNITS}:
-        numbers = sum(len(found.parts) for found, _ in summands)
+        numbers = sum(len(found.summands) for found, _ in summands)
         divided = any(found.divides_by_units for found, _ in summands)
         return Measure.UNIT_SUM if divided or numbers > 1 else Measure.UNITS
     if Measure.UNITS in measures and any(found.divisor for found, _ in summands):
@@ -447,7 +648,7 @@ def _compare_mean_with_key(
     return replace(
         made,
         text=f"{plain.text} {made.operator} {own.text} ({shown})",
-        left=f"{plain.text} - {f'({own.text})' if ' ' in own.text else own.text}",
+        left_text=f"{plain.text} - {f'({own.text})' if ' ' in own.text else own.text}",
         names=(plain.text, *plain.summands[0][0].names),
         threshold=min(map(abs, own.known_numbers)),
     )
@@ -469,7 +670,7 @@ def _find_common_divisor(
         raise KeyholeError(
             "KH204",
             f"{write_short(node)} compares a sum or count with a mean or ratio",
-            detail="A mean is its sum less its count times a number, so that the other side has to be a number.",
+            detail="A mean is tested as its sum less a number times its count, so the other side has to be a number.",
             hint="Compare each of them with a number, or a mean with a mean.",
             position=find_position(node),
         )
@@ -479,6 +680,6 @@ def _find_common_divisor(
         "KH204",
         f"{write_short(node)} compares means or ratios over different rows",
         detail="Two means are compared by their sums, which needs the same rows in both.",
-        hint=f"Add FILTER (WHERE {present}) to both, or ask one atom each.",
+        hint=f"Add FILTER (WHERE {present}) to both, or compare each with a number.",
         position=find_position(node),
     )

@@ -25,6 +25,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.aggregate import Call, GroupScope, contains_aggregate, read_call
+from planner.aggregates.arithmetic import read_linear
 from planner.aggregates.comparison import UNKNOWN, Comparison, Conjunction, Disjunction, Having, Slack
 from planner.aggregates.having_refusals import refuse_aggregate, refuse_descending_percentile
 from planner.aggregates.row_expression import RequiredValues, SumPart
@@ -70,7 +71,7 @@ class _PickedValue:
 
 
 def is_pick(node: exp.Expr) -> bool:
-    """Return True if the expression is max, min, median or a percentile."""
+    """Return True if the expression is max, min, median or a percentile: a value picked from the rows by its rank."""
     inner = _strip_filter(node)
     if isinstance(inner, exp.WithinGroup):
         return isinstance(inner.this, exp.PercentileCont | exp.PercentileDisc)
@@ -78,7 +79,7 @@ def is_pick(node: exp.Expr) -> bool:
 
 
 def is_truth(node: exp.Expr) -> bool:
-    """Return True if the expression is bool_and or bool_or."""
+    """Return True if the expression is bool_and or bool_or, which combine the truths of the rows."""
     return isinstance(_strip_filter(node), exp.LogicalAnd | exp.LogicalOr)
 
 
@@ -88,7 +89,7 @@ def _strip_filter(node: exp.Expr) -> exp.Expr:
 
 
 def compare_pick(node: exp.Expr, operator: str, threshold: exp.Expr, within: GroupScope) -> Having:
-    """Return `node operator threshold` for a node that `is_pick`.
+    """Return the comparison `node operator threshold`, for a node that `is_pick`, in terms of counts.
 
     Raise KH204, KH208, KH212 and the refusals of a FILTER.
     """
@@ -106,10 +107,10 @@ def compare_pick(node: exp.Expr, operator: str, threshold: exp.Expr, within: Gro
         return UNKNOWN
     picked = _read_pick(read_call(node, within), within)
     if operator == "=":
-        return Conjunction(tuple(_compare_one(picked, side, constant, threshold) for side in (">=", "<=")))
+        return Conjunction(tuple(_compare_value(picked, side, constant, threshold) for side in (">=", "<=")))
     if operator == "<>":
-        return Disjunction(tuple(_compare_one(picked, side, constant, threshold) for side in (">", "<")))
-    return _compare_one(picked, operator, constant, threshold)
+        return Disjunction(tuple(_compare_value(picked, side, constant, threshold) for side in (">", "<")))
+    return _compare_value(picked, operator, constant, threshold)
 
 
 def _read_pick(call: Call, within: GroupScope) -> _PickedValue:
@@ -137,7 +138,10 @@ def _read_pick(call: Call, within: GroupScope) -> _PickedValue:
 
 
 def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnTerm:
-    """Read the argument of a pick: a column, or a number or time that is computed from several columns. Raise KH204."""
+    """Read the argument of a pick: a column, or a number or time that is computed from several columns.
+
+    Raise KH204 for any other argument.
+    """
     column = find_column(argument, within.scope)
     rows = RowScope(within.scope, within.constants)
     found = read_computed_term(argument, rows) if column is None else make_plain_term(column)
@@ -184,7 +188,7 @@ def _read_share(node: exp.WithinGroup, within: GroupScope) -> Fraction:
     return value.value
 
 
-def _compare_one(picked: _PickedValue, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
+def _compare_value(picked: _PickedValue, operator: str, constant: Constant, node: exp.Expr) -> Comparison:
     if picked.share is None:
         return _compare_minimum_or_maximum(picked, operator, constant, node)
     return _compare_percentile(picked, picked.share, operator, constant, node)
@@ -228,23 +232,23 @@ def compare_record(
     position: int | None,
     spelled: str | None = None,
 ) -> Comparison:
-    """Return a comparison that is true if at least one row is `counted`, or if none is, among `values`.
+    """Return a comparison that is true if at least one of the rows `values` is `counted`, or if none is.
 
-    It depends on one record. `spelled` is the condition as an analyst would write it; None means unchanged.
+    Its truth depends on a single record. `needs_record` is True if at least one row is needed.
     """
     advice = f"count(*) FILTER (WHERE {spelled or write_condition(counted)}) {'>=' if needs_record else '<'} 5"
     return Comparison(
         text=text,
-        left=left,
+        left_text=left,
         names=names,
         measure=Measure.ROWS,
-        parts=(SumPart(Fraction(1), None, counted, 0),),
+        summands=(SumPart(Fraction(1), None, counted, 0),),
         operator=">" if needs_record else "<=",
-        at=Fraction(0),
+        right_value=Fraction(0),
         threshold=Fraction(0),
         origin=Fraction(0),
         per_row=None,
-        values=() if needs_record else (values,),
+        required_values=() if needs_record else (values,),
         slack=Slack.RECORD,
         position=position,
         warnings=(f"{text} depends on one record, which is expensive. Instead you can ask: {advice}",),
@@ -263,20 +267,20 @@ def _compare_percentile(
     present = picked.values.rows
     return Comparison(
         text=_write_text(picked, operator, node),
-        left=picked.text,
+        left_text=picked.text,
         names=picked.names,
         measure=Measure.TOTAL,
-        parts=tuple(
+        summands=tuple(
             part
             for part in (SumPart(Fraction(1), None, counted, 0), SumPart(share - 1, None, present, 0))
             if part.coefficient
         ),
         operator=strict,
-        at=at,
+        right_value=at,
         threshold=Fraction(100),
         origin=100 * (1 - share),
         per_row=Fraction(1, 100),
-        values=(picked.values,),
+        required_values=(picked.values,),
         slack=Slack.ROWS,
         position=find_position(picked.call),
         divisor_rows=SumPart(Fraction(1), picked.term.column, picked.condition, 0),
@@ -284,7 +288,10 @@ def _compare_percentile(
 
 
 def compare_truth(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
-    """Return `bool_and(c)`, `bool_or(c)` or the negation of one, as a count. Raise the refusals of the condition."""
+    """Return `bool_and(c)` or `bool_or(c)`, or with `negated` its negation, as a comparison of a count.
+
+    Raise the refusals of the condition.
+    """
     call = read_call(node, within)
     truth = read_row_truth(call.node.this, within.scope, within.constants)
     every = isinstance(call.node, exp.LogicalAnd)
@@ -301,3 +308,56 @@ def compare_truth(node: exp.Expr, within: GroupScope, *, negated: bool) -> Havin
         values=known,
         position=find_position(call.node),
     )
+
+
+def split_extremes(
+    left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope
+) -> tuple[list[tuple[exp.Expr, exp.Expr]], bool] | None:
+    """Rewrite a comparison with greatest or least as several comparisons.
+
+    Also return True if AND joins them, False for OR. `x > greatest(a, b)` is `x > a AND x > b`, and `x > least(a, b)`
+    is `x > a OR x > b`. Return None without these, for `=` and `<>`, and if they skip a NULL that private rows decide.
+    """
+    for side, other, above in ((right, left, operator in (">", ">=")), (left, right, operator in ("<", "<="))):
+        found = _list_extremes(side, within)
+        if found is None or operator in ("=", "<>"):
+            continue
+        parts, is_greatest = found
+        pairs = [(part, other) if side is left else (other, part) for part in parts]
+        return pairs, is_greatest is above
+    return None
+
+
+def _list_extremes(node: exp.Expr, within: GroupScope) -> tuple[list[exp.Expr], bool] | None:
+    """Return what greatest (True) or least (False) chooses from, without constants that are NULL. None for others."""
+    node = strip_parentheses(node)
+    if isinstance(node, exp.Mul):
+        for one, called in ((node.this, node.expression), (node.expression, node.this)):
+            factor, found = _fold_number(one, within), _list_extremes(called, within)
+            if factor and found is not None:
+                times = [exp.Mul(this=one.copy(), expression=exp.Paren(this=part.copy())) for part in found[0]]
+                return list[exp.Expr](times), found[1] is (factor > 0)
+        return None
+    if not isinstance(node, exp.Greatest | exp.Least) or not contains_aggregate(node):
+        return None
+    parts: list[exp.Expr] = []
+    for part in (node.this, *node.expressions):
+        read = read_linear(part, within)
+        if read is None:
+            continue
+        sure = all(
+            not found.required_values and not found.divisor and not found.cells.indices_without_value
+            for found, _ in read.summands
+        )
+        if not sure or read.key_numbers is not None or any(found.cells.may_have_no_value for found, _ in read.summands):
+            return None
+        parts.append(part)
+    return (parts, isinstance(node, exp.Greatest)) if parts else None
+
+
+def _fold_number(node: exp.Expr, within: GroupScope) -> Fraction | None:
+    try:
+        value = fold_constant(node, within.constants)
+    except NotConstant:
+        return None
+    return value.value if isinstance(value, Number) else None

@@ -8,7 +8,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.arithmetic import Linear, have_same_rows, read_linear
 from planner.aggregates.comparison import Comparison
-from planner.aggregates.having_refusals import refuse_ranking
+from planner.aggregates.having_refusals import refuse_ranking, refuse_ranking_by_growth
 from planner.aggregates.intervals import convert_to_seconds
 from planner.aggregates.linear_comparison import compare_with_zero
 from planner.aggregates.row_expression import SumPart
@@ -27,15 +27,18 @@ _ROUNDING_TYPES = (
 
 
 def read_ranked_value(node: exp.Expr, within: GroupScope) -> Comparison:
-    """Return the expression without added constants, as `sum > 0` if it rises with that sum, else as `sum < 0`.
+    """Return the measure of a ranking as a comparison with 0.
 
-    A mean or a share of rows is a sum divided by their number. Rounding is left out, because it keeps the order. Raise
-    KH204 for other expressions: ratios of sums, values picked by rank, numbers of keys, constants.
+    It is `sum > 0` if the measure rises with that sum, else `sum < 0`. Constants that are added to the measure are left
+    out. A mean or a share of rows is a sum divided by a number of rows. Rounding is left out, because it keeps the
+    order. Raise KH204 for other expressions: ratios of sums, values picked by rank, numbers of keys, constants.
     """
     node = _strip_rounding(node, within)
     try:
         return _read(node, within)
     except KeyholeError as error:
+        if any(contains_type(one.expression, exp.Window) for one in node.find_all(exp.Div)):
+            raise refuse_ranking_by_growth(node) from None
         if error.code == "KH204" and not contains_type(
             node, exp.Div
         ):  # for a division of integers the refusal has a better hint
@@ -70,13 +73,18 @@ def _read(node: exp.Expr, within: GroupScope) -> Comparison:
         raise refuse_ranking(node)
     bare_sum = replace(found, constant=Fraction(0), null_value=None)
     made = compare_with_zero(bare_sum, ">", node, find_position(node), within)
-    if not isinstance(made, Comparison) or made.other_mean is not None or made.cell_sums:
+    if not isinstance(made, Comparison) or made.other_mean is not None:
         raise refuse_ranking(node)
+    if made.may_lack_groups and found.null_value is not None:
+        raise refuse_ranking(node)  # a number in the place of NULL
     return made
 
 
 def _divide_by_units(found: Linear, node: exp.Expr, within: GroupScope) -> Comparison:
-    """Compare the dividend of a ratio by privacy units with 0. The units are its `divisor_rows`. Raise KH204."""
+    """Compare the dividend of a ratio by privacy units with 0. The units are its `divisor_rows`.
+
+    Raise KH204 if Keyhole cannot rank the ratio.
+    """
     base = found.summands[0][0].divisor
     if len(base) != 1 or not all(
         one.divides_by_units and have_same_rows(base, one.divisor, within) for one, _ in found.summands
@@ -86,7 +94,7 @@ def _divide_by_units(found: Linear, node: exp.Expr, within: GroupScope) -> Compa
     bare_sum = replace(found, summands=above, constant=Fraction(0), null_value=None)
     made = compare_with_zero(bare_sum, ">", node, find_position(node), within)
     wanted = _list_conjuncts(base[0])
-    every_row = [wanted <= _list_conjuncts(part) for part in made.parts] if isinstance(made, Comparison) else [False]
+    every_row = [wanted <= _list_conjuncts(part) for part in made.summands] if isinstance(made, Comparison) else [False]
     if not isinstance(made, Comparison) or made.other_mean is not None or made.unit_deduction or not all(every_row):
         raise refuse_ranking(node)  # rows that are divided by no unit
     return replace(made, divisor_rows=replace(base[0], coefficient=Fraction(1)), divides_by_units=True)

@@ -68,20 +68,20 @@ def _scale_to_steps(step: Decimal, low: Decimal, high: Decimal) -> tuple[Fractio
 def make_functional(
     comparison: Comparison, *, table: Table, min_rows: int, where: Condition
 ) -> tuple[Functional, Fraction]:
-    """Return the functional that decides a comparison, and the worth of one integer step in the unit of its sum.
+    """Return the functional that decides a comparison, and the worth of one integer step in the comparison's unit.
 
-    Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key. Only
-    rows that satisfy `where` count. Proof: docs/proofs/joint_loss.md.
+    Guarantee: one privacy unit of `table`, bounded as declared, changes the functional by at most `sensitivity` in one
+    key. Only rows that satisfy `where` count. Proof: docs/proofs/joint_loss.md.
 
     Raises KH203, KH005, KH204, KH208.
     """
     position = comparison.position
     grids = {
         part.column.name: find_grid(part.column, table, position=position)
-        for part in comparison.parts
+        for part in comparison.summands
         if part.column is not None and part.power
     }
-    terms, step = make_row_terms(comparison.parts, grids)
+    terms, step = make_row_terms(comparison.summands, grids)
     off = comparison.unit_deduction
     if off and terms:  # in steps of which both what rows add and what is taken off are whole multiples
         finer = find_common_step((step, off))
@@ -90,7 +90,7 @@ def make_functional(
     if not terms:
         raise KeyholeError(
             "KH204",
-            f"{comparison.left} adds up to 0 whatever the data",
+            f"{comparison.left_text} adds up to 0 whatever the data",
             hint="Compare a sum or count of rows with a constant.",
             position=position,
         )
@@ -108,7 +108,7 @@ def make_functional(
         squares = any(term.power == 2 for term in terms)
         raise KeyholeError(
             "KH208",
-            f"the threshold of {comparison.left} is too fine for the grid of its column",
+            f"the threshold of {comparison.left_text} is too fine for the grid of its column",
             hint="Round the threshold to a few digits"
             + (", or ask the owner to declare a coarser grid or narrower bounds." if squares else "."),
             position=position,
@@ -146,9 +146,11 @@ def _name_functional(comparison: Comparison) -> str:
         # whether each group has a threshold of its own, which the left side names already
         own = comparison.threshold != comparison.origin
         return (
-            f"{comparison.left} - {convert_to_decimal(comparison.threshold)}" if mean and not own else comparison.left_text
+            f"{comparison.left_text} - {convert_to_decimal(comparison.threshold)}"
+            if mean and not own
+            else comparison.left_text
         )
-    counted, *others = comparison.parts
+    counted, *others = comparison.summands
     name = f"count(*) FILTER (WHERE {write_canonical(counted.condition)})"
     for part in others:
         name += (
@@ -160,7 +162,7 @@ def _name_functional(comparison: Comparison) -> str:
 def make_row_terms(
     parts: Sequence[SumPart], grids: Mapping[str, tuple[Fraction, int, int]]
 ) -> tuple[tuple[Term, ...], Fraction]:
-    """Return a row's sum as terms in whole steps, and the worth of a step in the unit of the parts.
+    """Return a row's sum as terms in whole steps, and the size of one step in the unit of the parts.
 
     Parameters:
         grids: the grid of every column that a part multiplies, from `find_grid`.
@@ -190,7 +192,7 @@ def _sum_amounts(parts: Sequence[SumPart], grids: Mapping[str, tuple[Fraction, i
 
 
 def find_common_step(amounts: Iterable[Fraction]) -> Fraction:
-    """Return the largest number that divides all amounts."""
+    """Return the largest number of which all amounts are whole multiples."""
     step = Fraction(0)
     for amount in amounts:
         denominator = lcm(step.denominator, amount.denominator)
@@ -201,9 +203,9 @@ def find_common_step(amounts: Iterable[Fraction]) -> Fraction:
 def make_bounded_sum(
     terms: tuple[Term, ...], measure: Measure, *, name: str, table: Table, where: Condition, step: Decimal
 ) -> Functional:
-    """Return the functional that sums the given terms, bounded as a mean's are.
+    """Return the functional that sums the given terms. Its sensitivity and range are bounded as those of a mean.
 
-    It has the guarantee and raises the errors of `make_functional`.
+    The guarantee and the errors are those of `make_functional`.
 
     Parameters:
         step: the worth of one integer step in the analyst's unit.
@@ -253,7 +255,7 @@ def _bound_unit(
         return largest * table.row_cap.rows, None
     kinds = Product | Computed
     composed = any(term.column and isinstance(table.get_column(term.column).derivation, kinds) for term in terms)
-    alone = not is_mean and not composed and terms[0].power
+    alone = not is_mean and not composed and terms[0].power == 1
     if alone and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
         return _bound_plain_sum(terms[0], grids, table, position=position)
     known = [] if is_mean else [find_implied_range(terms, table), find_declared_range(terms, table)]
@@ -280,8 +282,9 @@ def _bound_unit(
 def find_unit_range(terms: Sequence[Term]) -> tuple[int, int]:
     """Return the least and the most that a unit can add, if it adds the coefficient of each term for which it has rows.
 
-    Guarantee: every unit is within the range. A unit with rows for a term has rows for each term whose conditions are
-    among those of the first. Apart from that, any terms may occur together. Proof: docs/proofs/joint_loss.md.
+    Guarantee: every unit is within the range. If the conditions of one term are among those of another, a unit with
+    rows for the latter has rows for the former. Apart from that, any terms may occur together.
+    Proof: docs/proofs/joint_loss.md.
     """
     least, most = (sum(side(0, term.coefficient) for term in terms) for side in (min, max))
     if len(terms) > _MOST_TOGETHER:
@@ -356,7 +359,7 @@ def _bound_plain_sum(
 
 
 def make_literals(index: int, operator: str, at: Fraction, *, tolerance: int) -> Formula:
-    """Return `S operator at` as literals on the integer S, each with the tolerance."""
+    """Return the comparison `S operator at` as literals on the integer S. Each literal has the tolerance."""
 
     def cut(value: int, *, above: bool) -> Cut:
         return Cut(functional=index, cut=value, above=above, tolerance=tolerance)

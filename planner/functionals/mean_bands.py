@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 
-from planner.aggregates.comparison import Comparison, Conjunction, Disjunction, Having, SpreadComparison
+from planner.aggregates.comparison import HOLDS, Comparison, Conjunction, Disjunction, Having, SpreadComparison
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Amount, Tolerances, quote_literal, set_amount
 from planner.errors import KeyholeError
-from planner.functionals.added_guards import GuardAdder, list_complemented_comparisons, flatten
+from planner.functionals.added_guards import GuardAdder, flatten, list_complemented_comparisons
 from planner.functionals.functional import find_grid, make_functional
-from planner.functionals.group_sizes import GroupSize, is_divisor_at_least, find_group_sizes, identify_mean
+from planner.functionals.group_sizes import GroupSize, find_group_sizes, identify_mean, is_divisor_at_least
 from planner.functionals.guard_remedy import WORTH, find_next_round, find_remedy
 from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
@@ -52,19 +52,22 @@ _ROUNDED = 20  # thresholds are rounded to a step of which so many make a tolera
 
 @dataclass(frozen=True, slots=True)
 class _Tolerance:
-    """The tolerance of a comparison: `part` of the lower side's value, at least `least`."""
+    """The tolerance of a comparison: `share` of the lower side's value, at least `least`."""
 
-    part: Fraction
+    share: Fraction
     least: Fraction
 
     def compute_amount_at(self, value: Fraction) -> Fraction:
         """Return the tolerance of a comparison with this value."""
-        return max(self.part * abs(value), self.least)
+        return max(self.share * abs(value), self.least)
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side, `factor * mean + constant`, which lies between `least` and `most`. `fine` is a step of the mean."""
+    """One side of a comparison of means: `factor * mean + constant`, between `least` and `most`.
+
+    `rows` is the group size for which the mean is meant. `grid_step` is a step of the mean.
+    """
 
     mean: Comparison
     factor: Fraction
@@ -72,15 +75,15 @@ class Side:
     rows: int
     least: Fraction
     most: Fraction
-    fine: Fraction
+    grid_step: Fraction
 
     def find_cut(self, operator: str, value: Fraction, *, within: Fraction) -> tuple[str, Fraction, Fraction]:
-        """Return `side operator value` as a comparison of the mean: operator, threshold, and the side's value there.
+        """Return the comparison of the mean with a threshold. `allowed` is its tolerance in the unit of the side.
 
-        The threshold is rounded by `within` at most, so that the comparison holds wherever it held before.
+        The threshold is rounded by `within` at most, in the direction that keeps every group that passed.
         """
         found = FLIPPED_OPERATORS[operator] if self.factor < 0 else operator
-        step = _round_step(within / abs(self.factor), self.fine)
+        step = _round_step(within / abs(self.factor), self.grid_step)
         exact = (value - self.constant) / self.factor / step
         at = (floor(exact) if found in (">", ">=") else ceil(exact)) * step
         return found, at, self.factor * at + self.constant
@@ -93,7 +96,7 @@ class Side:
         off = () if at == 0 else (replace(self.mean.divisor_rows, coefficient=-at * self.mean.per_row),)
         return replace(
             self.mean,
-            text=f"{self.mean.left} {operator} {convert_to_decimal(at)}",
+            text=f"{self.mean.left_text} {operator} {convert_to_decimal(at)}",
             operator=operator,
             summands=(*self.mean.summands, *off),
             origin=at,
@@ -125,9 +128,9 @@ class MeanBands:
     tolerances: Tolerances
 
     def add_bands(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
-        """Return the formula with bands and guards in the place of each comparison of means over different rows.
+        """Return the formula with each comparison of means over different rows replaced by bands and guards.
 
-        Raises KH204 in complements and for ratios of other rows, KH206 if guards may not be added, KH211, KH304.
+        Raises KH204 in complements and for ratios over other rows, KH206 if guards may not be added, KH211, KH304.
         """
         if not any(_is_pair(leaf) for leaf in formula.list_comparisons()):
             return formula
@@ -145,11 +148,13 @@ class MeanBands:
         return flatten(guarded.map_comparisons(lambda leaf: self._make_bands(leaf, sizes, warn)))
 
     def find_sizes(self, formula: Having) -> Mapping[object, GroupSize]:
-        """Return the group size for which each mean is meant, by the counts beside the comparisons."""
+        """Return the group size for which each mean's tolerance is meant, by the counts beside the comparisons."""
 
         def separate_means(leaf: Comparison | SpreadComparison) -> Having:
             if not isinstance(leaf, Comparison) or leaf.other_mean is None:
                 return leaf
+            if leaf.compares_ratios:
+                return HOLDS
             if leaf.other_mean.reads_groups:
                 return replace(leaf, other_mean=None)
             return Conjunction((replace(leaf, other_mean=None), leaf.other_mean.mean))
@@ -163,7 +168,7 @@ class MeanBands:
         )
 
     def find_rows(self, mean: Comparison, sizes: Mapping[object, GroupSize]) -> int:
-        """Return the group size for which a mean is meant."""
+        """Return the group size for which a mean's tolerance is meant."""
         size = sizes.get(identify_mean(mean))
         least = self.accuracy.min_rows
         return least if size is None or self.accuracy.is_min_rows_set else max(size.rows, least)
@@ -172,17 +177,17 @@ class MeanBands:
         self, leaf: Comparison | SpreadComparison, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
     ) -> Having:
         """Return the comparison with a count beside it for each mean that has no typed count."""
-        if not isinstance(leaf, Comparison) or leaf.other_mean is None:
+        if not isinstance(leaf, Comparison) or leaf.other_mean is None or leaf.compares_ratios:
             return leaf
         adding = GuardAdder(self.table, self.accuracy, self.tolerances)
         added: list[Comparison] = []
         for mean, cells in ((leaf, leaf.other_mean.own_cells), (leaf.other_mean.mean, leaf.other_mean.cells)):
             if cells != OWN_GROUP_ALONE or identify_mean(mean) in sizes:
                 continue
-            alone = replace(mean, other_mean=None, values=mean.values[:1])
+            alone = replace(mean, other_mean=None, required_values=mean.required_values[:1])
             known = find_remedy(alone, table=self.table, accuracy=self.accuracy, tolerances=self.tolerances)
-            known = replace(known, values=max(known.values, self.find_wanted_rows(leaf, mean)))
-            added.append(adding.make_guard(alone, alone.values[0], known)[0])
+            known = replace(known, least_count=max(known.least_count, self.find_wanted_rows(leaf, mean)))
+            added.append(adding.make_guard(alone, alone.required_values[0], known)[0])
         if not added:
             return leaf
         texts = " AND ".join(dict.fromkeys(guard.text for guard in added))
@@ -201,7 +206,10 @@ class MeanBands:
         return Conjunction((leaf, *dict.fromkeys(added)))
 
     def measure_overlap(self, leaf: Comparison) -> Fraction:
-        """Return the width of the common range of both sides. Raise KH204 if it is empty."""
+        """Return the width of the range that both sides of a comparison share.
+
+        Raise KH204 if their ranges do not overlap.
+        """
         high, low = self.make_sides(leaf, {})
         width = min(high.most, low.most) - max(high.least, low.least)
         if width <= 0:
@@ -215,7 +223,7 @@ class MeanBands:
         return width
 
     def find_wanted_rows(self, leaf: Comparison, mean: Comparison) -> int:
-        """Return the group size at which the tolerance, a percentage or a tenth of the range, is worth the noise."""
+        """Return the group size at which a tolerance suits the noise: the tolerance is worth `WORTH` units."""
         first, second = self.make_sides(leaf, {})
         side = first if mean is leaf else second
         ends = max(first.least, second.least), min(first.most, second.most)
@@ -230,7 +238,7 @@ class MeanBands:
         )
 
     def estimate_noise(self, side: Side, at: Fraction) -> Fraction:
-        """Return the least useful tolerance at a threshold: what `WORTH` units add.
+        """Return the smallest useful tolerance at a threshold: the amount that `WORTH` units add.
 
         It is in the side's unit, for groups of one row.
         """
@@ -240,23 +248,29 @@ class MeanBands:
         return WORTH * both * made.sensitivity * step * abs(side.factor) / (side.mean.per_row or 1)
 
     def make_sides(self, leaf: Comparison, sizes: Mapping[object, GroupSize]) -> tuple[Side, Side]:
-        """Return the left and the right side."""
+        """Return the left and the right side of a comparison of means."""
         assert leaf.other_mean is not None
         other = leaf.other_mean
-        left = replace(leaf, other_mean=None, values=leaf.values[:1])
-        return (
-            self.make_side(left, Fraction(1), Fraction(0), sizes),
-            self.make_side(other.mean, other.factor, other.constant, sizes),
-        )
+        left = replace(leaf, other_mean=None, required_values=leaf.required_values[:1])
+        low = self.make_side(other.mean, other.factor + other.quantile_factor, other.constant, sizes)
+        if other.deviation_factor:
+            plain = self.make_side(other.mean, Fraction(1), Fraction(0), sizes)
+            end = other.deviation_factor * (plain.most - plain.least) / 2
+            none = Fraction(0)
+            low = replace(low, least=low.least + min(end, none), most=low.most + max(end, none))
+        return self.make_side(left, Fraction(1), Fraction(0), sizes), low
 
     def make_side(
         self, mean: Comparison, factor: Fraction, constant: Fraction, sizes: Mapping[object, GroupSize]
     ) -> Side:
-        """Return one side of a comparison. Raise KH204 if it is no mean of the rows that it divides by."""
+        """Return one side of a comparison.
+
+        Raise KH204 if the mean is not a sum over its own rows divided by their number.
+        """
         if not all(is_divisor_at_least(part, mean.divisor_rows, self.table, self.where) for part in mean.summands):
             raise KeyholeError(
                 "KH204",
-                f"{mean.left} is no mean of the rows that it divides by",
+                f"{mean.left_text} is no mean of the rows that it divides by",
                 detail="Ratios are compared as means, which needs a numerator over the rows that the divisor counts.",
                 hint="Compare each with a number of its own.",
                 position=mean.position,
@@ -282,16 +296,16 @@ class MeanBands:
         strict = leaf.operator in ("<", ">")
         width = self.measure_overlap(leaf)
         for share, least in self._list_choices(leaf):
-            allowed = self._find_allowed(leaf, share, width, high, low, below=below, times=least)
-            bands = _Bands(leaf, high, low, allowed, share, strict=strict).make()
+            allowed = self._find_tolerance(leaf, share, width, high, low, below=below, times=least)
+            bands = _Bands(leaf, high, low, allowed, share, is_strict=strict).make()
             if bands is not None:
                 warn(self._describe(leaf, allowed, len(bands), below=below))
                 return Disjunction(tuple(Conjunction(one) if len(one) > 1 else one[0] for one in bands))
         raise KeyholeError(
             "KH211",
             f"{leaf.text} needs more than {MOST_BANDS} bands",
-            detail="Means over different rows are compared in bands of public thresholds: the more, the smaller the "
-            "tolerance is against the range of values.",
+            detail="Means over different rows are compared in bands of public thresholds. A tolerance that is small "
+            "against the range of values needs more bands.",
             hint=self._suggest_coarser(leaf, width),
             position=leaf.position,
         )
@@ -301,10 +315,10 @@ class MeanBands:
         assert leaf.other_mean is not None
         amount = self.tolerances.find_amount((*leaf.names, *leaf.other_mean.mean.names))
         if amount is None:
-            wanted = set_amount(self.accuracy.tolerance, leaf.left, "10%")
+            wanted = set_amount(self.accuracy.tolerance, leaf.left_text, "10%")
             raise KeyholeError(
                 "KH304",
-                f"keyhole.tolerance says nothing about {leaf.left}",
+                f"keyhole.tolerance says nothing about {leaf.left_text}",
                 hint=f"SET keyhole.tolerance = '{quote_literal(wanted)}';",
                 position=leaf.position,
             )
@@ -319,10 +333,10 @@ class MeanBands:
     def _suggest_coarser(self, leaf: Comparison, width: Fraction) -> str:
         """Return a setting with a tolerance that needs few enough bands."""
         amount = find_next_round(ceil(width * 1000 / (MOST_BANDS / 2)))
-        wanted = set_amount(self.accuracy.tolerance, leaf.left, convert_to_decimal(Fraction(amount, 1000)))
+        wanted = set_amount(self.accuracy.tolerance, leaf.left_text, convert_to_decimal(Fraction(amount, 1000)))
         return f"SET keyhole.tolerance = '{quote_literal(wanted)}';"
 
-    def _find_allowed(
+    def _find_tolerance(
         self, leaf: Comparison, share: Fraction, width: Fraction, high: Side, low: Side, *, below: bool, times: int
     ) -> _Tolerance:
         """Return the tolerance of the comparison.
@@ -344,13 +358,13 @@ class MeanBands:
         assert leaf.other_mean is not None
         least = convert_to_decimal(round_up_to_two_digits(allowed.least))
         slack = f"{least}"
-        if allowed.part:
-            part = allowed.part / (1 - allowed.part) if below else allowed.part
+        if allowed.share:
+            part = allowed.share / (1 - allowed.share) if below else allowed.share
             slack = f"{convert_to_decimal(part * 100)} % of the right side, and {least} at the least"
-        sharper = "" if not allowed.part else "; larger groups make that less (a count of your own beside it by AND)"
+        sharper = "" if not allowed.share else "; larger groups make that less (a count of your own beside it by AND)"
         return (
-            f"{leaf.text} may err within {slack}, since it is compared in {number} {BANDED}: groups so near may all "
-            f"come{sharper}{self._suggest_difference(leaf)}"
+            f"{leaf.text} may err within {slack}, since it is compared in {number} {BANDED}: groups that near may "
+            f"all be returned{sharper}{self._suggest_difference(leaf)}"
         )
 
     def _suggest_difference(self, leaf: Comparison) -> str:
@@ -360,7 +374,7 @@ class MeanBands:
         """
         assert leaf.other_mean is not None
         other = leaf.other_mean
-        left, right = _MEAN.fullmatch(leaf.left), _MEAN.fullmatch(other.mean.left)
+        left, right = _MEAN.fullmatch(leaf.left_text), _MEAN.fullmatch(other.mean.left_text)
         alike = leaf.divisor_rows is not None and other.mean.divisor_rows is not None
         if not (alike and left and right and left[2] == right[2] and left[1] != right[1]):
             return ""
@@ -379,28 +393,28 @@ def _is_pair(leaf: Comparison | SpreadComparison) -> bool:
 class _Bands:
     """The bands of one comparison, from the highest to the lowest."""
 
-    whole: Comparison
+    comparison: Comparison
     high: Side
     low: Side
-    allowed: _Tolerance
+    tolerance: _Tolerance
     share: Fraction
-    strict: bool
+    is_strict: bool
 
     def make(self) -> list[tuple[Comparison, ...]] | None:
         """Return the literals of each band.
 
         Return None if there are too many bands, or none that excludes any group.
         """
-        if self.allowed.part == self.allowed.least == 0:
+        if self.tolerance.share == self.tolerance.least == 0:
             return None  # infinitely many
-        below = "<" if self.strict else "<="
+        below = "<" if self.is_strict else "<="
         upper = None
         if self.low.most > self.high.most:
             upper = self._find_cut(self.low, below, self.high.most)
         made: list[tuple[Comparison, ...]] = []
         while len(made) < MOST_BANDS:
             bound = self.low.most if upper is None else min(upper[2] + self._find_noise(upper[2]), self.low.most)
-            reached = bound - self.allowed.compute_amount_at(bound)  # what the high side must be above in this band
+            reached = bound - self.tolerance.compute_amount_at(bound)  # what the high side must be above in this band
             last = () if upper is None else (self._make_literal(self.low, upper),)
             if reached < self.high.least:
                 return [*made, last] if last else None
@@ -409,25 +423,25 @@ class _Bands:
                 return None
             made.append((self._make_literal(self.high, lower), *last))
             upper = self._find_cut(self.low, below, lower[2])
-            if upper[2] <= self.low.least and (self.strict or upper[2] < self.low.least):
+            if upper[2] <= self.low.least and (self.is_strict or upper[2] < self.low.least):
                 return made
         return None
 
     def _find_noise(self, value: Fraction) -> Fraction:
-        return self.share * self.allowed.compute_amount_at(value)
+        return self.share * self.tolerance.compute_amount_at(value)
 
     def _find_cut(self, side: Side, operator: str, value: Fraction) -> tuple[str, Fraction, Fraction]:
-        return side.find_cut(operator, value, within=self.allowed.compute_amount_at(value) / _ROUNDED)
+        return side.find_cut(operator, value, within=self.tolerance.compute_amount_at(value) / _ROUNDED)
 
     def _find_cut_above(self, reached: Fraction) -> tuple[str, Fraction, Fraction]:
         """Return the threshold of the high side that is above `reached` even with its tolerance."""
-        above, part = ">" if self.strict else ">=", self.share * self.allowed.part
-        value = max(reached + self.share * self.allowed.least, reached / (1 - part if reached >= 0 else 1 + part))
+        above, part = ">" if self.is_strict else ">=", self.share * self.tolerance.share
+        value = max(reached + self.share * self.tolerance.least, reached / (1 - part if reached >= 0 else 1 + part))
         found = self._find_cut(self.high, above, value)
         while found[2] - self._find_noise(found[2]) < reached:  # it was rounded down
-            value += self.allowed.compute_amount_at(value) / _ROUNDED
+            value += self.tolerance.compute_amount_at(value) / _ROUNDED
             found = self._find_cut(self.high, above, value)
         return found
 
     def _make_literal(self, side: Side, cut: tuple[str, Fraction, Fraction]) -> Comparison:
-        return side.make_literal(cut, self._find_noise(cut[2]), self.whole)
+        return side.make_literal(cut, self._find_noise(cut[2]), self.comparison)

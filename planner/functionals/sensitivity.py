@@ -13,8 +13,11 @@ from planner.question.disjoint import are_disjoint
 from planner.question.question import Functional, Measure, Question
 
 MOST_FUNCTIONALS = 16  # have at most 324 maximal cliques (Moon and Moser 1965); beyond, all count as changed at once
+MOST_EXPOSURES_OF_BINS = 512  # every calibration looks at each; with more, all others count as changed at once
 MOST_COMPARED = 64  # corners
 MOST_SQUARES = 64  # where sums of squares are among them, which have few corners
+
+_WHOLE = Fraction(1)  # the part of a functional that changes in full
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +35,21 @@ class JointSensitivity:
 
         |sum_r f_v(r)| / Delta_v  <=  sum_r (1/M) * M |f_v(r)| / Delta_v,
 
-    a mixture of the rows' own parts `M |f_v(r)| / Delta_v`. A row meets some conditions and has values in some columns,
-    which leaves finitely many cases. In each, `f_v` is an affine function of the values. So `sum_v eps_v * part_v` is
-    convex, and its maximum over the columns' ranges in that case is at one of their corners. Take `AVG(age) > 65 OR
-    AVG(age) < 5` with ages from 0 to 110. The row 0 moves `x - 65` by 65 of 65 but `x - 5` by 5 of 105.
+    a mixture of the rows' own parts `M |f_v(r)| / Delta_v`. A row meets some conditions and has values in some
+    columns, which leaves finitely many cases. In each case, `f_v` is an affine function of the values. So `sum_v eps_v
+    * part_v` is convex, and its maximum over the columns' ranges in that case is at one of their corners. Take
+    `AVG(age) > 65 OR AVG(age) < 5` with ages from 0 to 110. The row 0 moves `x - 65` by 65 of 65 but `x - 5` by 5 of
+    105.
 
-    **Blocks.** In a case in which some row moves the sum, every row moves the index by a whole step, whichever corner
-    the row is near. Rows of one unit may move several indices by a step each. If a unit has several rows, these indices
-    are in full in every exposure.
+    **Blocks.** If some row of a case moves the sum, every row of the case is taken to move the index by a whole step.
+    Rows of one unit may move several indices by a step each. If a unit has several rows, every exposure has the full
+    part for these indices.
 
     A count of different values changes, with each row that comes or goes, by at most one row's part of a row count.
 
-    **Everything else** is charged in full: units counted, totals clipped per unit, and different values of which a unit
-    has one at most. One unit with a row in each of two disjoint filters changes both by up to their whole sensitivity,
-    whether or not some row moves a row sum.
+    **Everything else** is charged in full: units counted, totals clipped per unit, and different values of which a
+    unit has one at most. One unit with a row in each of two disjoint filters changes both by up to their whole
+    sensitivity, whether or not some row moves a row sum.
 
     Proof: docs/proofs/joint_loss.md.
     """
@@ -57,7 +61,10 @@ class JointSensitivity:
     corners: tuple[tuple[Exposure, frozenset[int]], ...] | None
 
     def find_exposures(self, in_blocks: frozenset[int] = frozenset()) -> tuple[Exposure, ...]:
-        """Return the exposures if only the functionals of `in_blocks` have noise on block indices."""
+        """Return the parts of the sensitivities by which one unit can change the functionals at once.
+
+        Only the functionals of `in_blocks` have noise on block indices.
+        """
         full = frozenset(range(self.functionals)) - self.summed
         if self.is_split_over_rows:
             full |= in_blocks
@@ -74,7 +81,7 @@ class JointSensitivity:
         )
 
     def find_free_blocks(self, among: frozenset[int]) -> frozenset[int]:
-        """Return functionals of `among` that can have noise on block indices without a larger exposure."""
+        """Return the functionals of `among` whose noise can be on block indices without a larger exposure."""
         plain = self.find_exposures()
         free = frozenset(index for index in among if all(parts[index] == 1 for parts in plain))
         if self.corners is not None and len(self.corners) > MOST_COMPARED:
@@ -86,9 +93,11 @@ class JointSensitivity:
 
 
 def find_exposures(question: Question) -> tuple[Exposure, ...]:
-    """Return `JointSensitivity.find_exposures` of a question without noise on block indices.
+    """Return the parts of the sensitivities by which one unit can change the functionals at once.
 
-    Each exposure is covered by one of `find_affected_sets`' sets.
+    Each exposure has positive parts only within one of the sets of `find_affected_sets`.
+
+    No noise is on block indices.
     """
     return find_joint_sensitivity(question).find_exposures()
 
@@ -141,17 +150,49 @@ def find_joint_sensitivity(question: Question) -> JointSensitivity:
 
 
 def find_sensitivity_of_sums(question: Question, functionals: tuple[Functional, ...]) -> JointSensitivity:
-    """Return the joint sensitivity of other functionals over the same rows and keys."""
+    """Return the joint sensitivity of the given functionals, over the rows and keys of the question."""
     return find_joint_sensitivity(replace(question, functionals=functionals))
+
+
+def find_exposures_of_bins(
+    question: Question, functionals: tuple[Functional, ...], bins: Sequence[int]
+) -> tuple[Exposure, ...]:
+    """Return the exposures of functionals some of which count rows by bin. No row is in two bins.
+
+    Guarantee: that of `JointSensitivity.find_exposures`. A row changes one bin at most, by its part of a row count, so
+    each exposure of the others is joined by one bin in full, each in turn. Without a bound on a unit's rows, a unit is
+    taken to change all bins. Proof: docs/proofs/row_quantiles.md.
+
+    Parameters:
+        bins: the places of counts of rows whose conditions exclude one another.
+    """
+    others = [index for index in range(len(functionals)) if index not in bins]
+    joint = find_sensitivity_of_sums(question, tuple(functionals[index] for index in others)).find_exposures()
+    if len(joint) * len(bins) > MOST_EXPOSURES_OF_BINS:
+        joint = (tuple(map(max, zip(*joint, strict=True))),)
+    added = replace(question, functionals=functionals)
+    at_once = [[one] for one in bins] if all(_adds_rows(added, functionals[one]) for one in bins) else [list(bins)]
+    found: list[Exposure] = []
+    for parts in joint:
+        placed = [Fraction(0)] * len(functionals)
+        for index, part in zip(others, parts, strict=True):
+            placed[index] = part
+        for counted in at_once:
+            known = placed.copy()
+            for index in counted:
+                known[index] = _WHOLE
+            found.append(tuple(known))
+    return tuple(found)
 
 
 def find_affected_sets(question: Question) -> tuple[frozenset[int], ...]:
     """Return the maximal sets of functionals that one privacy unit can change at once in one key.
 
-    Guarantee: the guarantee of `find_exposures` holds for the exposures in which these sets are changed in full. A
-    single row, whatever the cap, changes functionals of one of the sets only. So if the row is the unit, the maximum
-    over the sets holds for noise on block indices too. Every functional is in at least one set. The order is
-    deterministic. Beyond `MOST_FUNCTIONALS` functionals there is one set with all of them (the plain sum).
+    Guarantee: the guarantee of `find_exposures` also holds for one exposure per set: the full part for its
+    functionals, 0 for others. A single row, whatever the cap, changes functionals of one of the sets only. So if the
+    row is the unit, the maximum over the sets holds for noise on block indices too. Every functional is in at least
+    one set. The order is deterministic. Beyond `MOST_FUNCTIONALS` functionals there is one set with all of them (the
+    plain sum).
 
     Two row sums are *apart* if no row can count for both: their filters, with "the measure's column is not NULL", are
     provably disjoint under the WHERE. The functionals that count one row are pairwise not apart, a clique of the
@@ -178,7 +219,7 @@ def find_affected_sets(question: Question) -> tuple[frozenset[int], ...]:
 
 def _adds_rows(question: Question, functional: Functional) -> bool:
     """Return True if rows change the functional one by one, each by no more than it would add to a row sum."""
-    if functional.measure is Measure.UNITS or functional.unit_range is not None:
+    if functional.measure in (Measure.UNITS, Measure.UNIT_PARTS) or functional.unit_range is not None:
         return False
     if question.table.is_row_unit:
         return True

@@ -1,5 +1,6 @@
 """Statistics of groups: the largest, the least, a quantile or the standard deviation of their sizes."""
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -7,11 +8,15 @@ from sqlglot import exp
 
 from mechanisms.protocol import LARGEST, LEAST, Deviation, Quantile
 from planner.errors import KeyholeError
-from planner.parser.tree import find_position, write_short
+from planner.parser.tree import find_position, strip_parentheses, write_node, write_short
 from planner.values.constant import ConstantContext, NotConstant, Number
 from planner.values.expressions import fold_constant
 
-STATISTICS = (exp.Max, exp.Min, exp.WithinGroup, exp.Median, exp.Stddev, exp.StddevSamp, exp.StddevPop)
+DEVIATIONS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)
+QUANTILES = (exp.WithinGroup, exp.Median)
+SPREADS = (*DEVIATIONS, exp.Variance, exp.VariancePop)
+STATISTICS = (exp.Max, exp.Min, exp.WithinGroup, exp.Median, *SPREADS)
+_ITEM = re.compile(r"\[(\d+)\]$")
 _PLAIN: Mapping[type[exp.Expr], Quantile | Deviation] = {
     exp.Max: LARGEST,
     exp.Min: LEAST,
@@ -23,7 +28,7 @@ _PLAIN: Mapping[type[exp.Expr], Quantile | Deviation] = {
 
 
 def find_read_argument(called: exp.Expr) -> exp.Expr | None:
-    """Return what a function over groups reads of each of them. Return None if that is several expressions."""
+    """Return the expression that a function over groups reads of each group. Return None if it reads several."""
     if not isinstance(called, exp.WithinGroup):
         argument: exp.Expr | None = called.this
         return argument
@@ -34,8 +39,48 @@ def find_read_argument(called: exp.Expr) -> exp.Expr | None:
     return found
 
 
+def find_statistic_alone(node: exp.Expr) -> exp.Expr | None:
+    """Return the statistic of groups that an expression means, or None.
+
+    The root of their variance means their standard deviation. An item of an array of percentiles means that percentile.
+    """
+    inner = strip_parentheses(node.this) if isinstance(node, exp.Sqrt | exp.Bracket) else None
+    if not isinstance(inner, exp.Window):
+        return None
+    called = strip_parentheses(inner.this)
+    if isinstance(node, exp.Sqrt) and isinstance(called, exp.Variance | exp.VariancePop):
+        kind = exp.StddevSamp if isinstance(called, exp.Variance) else exp.StddevPop
+        return _replace_call(inner, kind(this=called.this.copy()))
+    shares = strip_parentheses(called.this.this) if isinstance(called, exp.WithinGroup) else None
+    place = _ITEM.search(write_node(node))  # the tree counts from 0 or 1, as the type is known or not
+    if not isinstance(node, exp.Bracket) or not isinstance(shares, exp.Array) or place is None:
+        return None
+    if not 1 <= int(place[1]) <= len(shares.expressions):
+        return None
+    made = called.copy()
+    made.this.set("this", shares.expressions[int(place[1]) - 1].copy())
+    return _replace_call(inner, made)
+
+
+def _replace_call(window: exp.Window, called: exp.Expr) -> exp.Expr:
+    made = window.copy()
+    made.set("this", called)
+    return made
+
+
 def read_statistic(called: exp.Expr, constants: ConstantContext) -> Quantile | Deviation:
-    """Return the statistic that a function of `STATISTICS` reads of groups. Raise KH204."""
+    """Return the statistic that a function of `STATISTICS` reads of groups.
+
+    Raise KH204 for arguments that Keyhole does not answer.
+    """
+    if isinstance(called, exp.Variance | exp.VariancePop):
+        name = "stddev" if isinstance(called, exp.Variance) else "stddev_pop"
+        raise KeyholeError(
+            "KH204",
+            f"{write_short(called)} of groups is a square, in another unit than the groups",
+            hint=f"Compare with its root, the deviation: {name}({write_node(called.this)}) OVER ()",
+            position=find_position(called),
+        )
     return _read_quantile(called, constants) if isinstance(called, exp.WithinGroup) else _PLAIN[type(called)]
 
 

@@ -1,6 +1,7 @@
 """Warnings about formulas: groups without rows qualify, a mean has two bounds, a tolerance promises nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from mechanisms.formula import Cut, Formula, list_literals
 from planner.aggregates.comparison import Comparison
@@ -15,16 +16,16 @@ the count costs about as much as the mean then does."""
 
 
 def warn_of_mean_between_bounds(functionals: Sequence[Functional]) -> Iterator[str]:
-    """Yield a warning for a mean that is compared with a number and with its negative, which takes noise twice.
+    """Yield a warning for a mean that is compared with a number and with its negative, which needs two noises.
 
-    A sum would take noise once. Thresholds that are read off common sums are an exception.
+    A sum would need noise once. Thresholds that are read off common sums need it once, too.
     """
     means = [one for one in functionals if one.origin > 0 and not one.name.endswith(")")]
     for mean in means:
         text = write_aggregate(mean)
         if any(one.origin == -mean.origin and write_aggregate(one) == text for one in functionals):
             yield (
-                f"{text} against {mean.origin:f} and against -{mean.origin:f} is two sums, each with noise of its own: "
+                f"{text} against {mean.origin:f} and against -{mean.origin:f} needs two sums with separate noise: "
                 f"{_write_sums(mean, text)}, and costs about half"
             )
 
@@ -32,9 +33,9 @@ def warn_of_mean_between_bounds(functionals: Sequence[Functional]) -> Iterator[s
 def _write_sums(mean: Functional, text: str) -> str:
     """Return both comparisons of a mean as comparisons of a sum, which share their noise."""
     if not text.startswith("avg("):
-        return "a sum in the place of the mean is one"
+        return "a sum in the place of the mean needs one"
     added, at = f"sum{text.removeprefix('avg')}", f"{(mean.origin * mean.rows).normalize():f}"
-    return f"{added} > {at} OR {added} < -{at}, which is the same for a group of {mean.rows:,} rows, is one"
+    return f"{added} > {at} OR {added} < -{at}, which is the same for a group of {mean.rows:,} rows, needs one"
 
 
 def warn_of_predicates(
@@ -45,16 +46,16 @@ def warn_of_predicates(
     *,
     into: str,
 ) -> Iterator[str]:
-    """Yield warnings for predicates that are true, or may be shown as true, of groups without rows.
+    """Yield warnings for predicates that are true, or may be shown as true, for groups without rows.
 
     Parameters:
-        into: how a guard is added to HAVING. It fits any form of a predicate, also a column of bands.
+        into: how a guard is added to HAVING. The advice fits any form of a predicate, also a band column.
     """
     true = []
     for name, one in zip(names, read, strict=True):
         if not any(True for _ in list_literals(one.formula)):
             continue
-        if holds_at_zero(one.formula, functionals):
+        if holds_at_zero(fail_shares(one.formula, functionals), functionals):
             true.append(name)
         elif holds_at_zero(relax_near_empty(one.formula, functionals), functionals):
             guard = suggest_guard(one.guarded, accuracy, into=into)
@@ -64,37 +65,54 @@ def warn_of_predicates(
 
 
 def relax_near_empty(formula: Formula, functionals: Mapping[int, Functional]) -> Formula:
-    """Return the formula with its literals relaxed by their tolerances, where groups without rows may lie within these.
+    """Return the formula relaxed by its tolerances, if groups without rows may lie within the tolerances.
 
-    A literal that a group fails by a share of a total stays: a group without rows is far below it.
+    Literals that compare a share of a total fail, as in `fail_shares`.
+    """
+    return fail_shares(
+        formula.map_literals(lambda cut: cut if _is_share(cut, functionals) else cut.relax()), functionals
+    )
+
+
+def fail_shares(formula: Formula, functionals: Mapping[int, Functional]) -> Formula:
+    """Return the formula as it holds for groups without rows: literals that compare a share of a total are false.
+
+    The total of the other groups is assumed to be above 0, so a group without rows has no share of it.
     """
 
-    def relax(cut: Cut) -> Cut:
-        totals = [one.factor for one in functionals[cut.functional].cell_reads if one.cells.summed_keys]
-        fails = bool(totals) and all((times < 0) == cut.above for times in totals)
-        return cut if fails else cut.relax()
+    def fail(cut: Cut) -> Cut:
+        if not _is_share(cut, functionals):
+            return cut
+        return replace(cut, cut=max(cut.cut, 0) if cut.above else min(cut.cut, -1))
 
-    return formula.map_literals(relax)
+    return formula.map_literals(fail)
+
+
+def _is_share(cut: Cut, functionals: Mapping[int, Functional]) -> bool:
+    totals = [one.factor for one in functionals[cut.functional].cell_reads if one.cells.summed_keys]
+    return bool(totals) and all((times < 0) == cut.above for times in totals)
 
 
 def suggest_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> str:
     """Return a hint with a guard for the first comparison that is NULL in groups without values."""
     for guarded in formula.walk_leaves():
-        if guarded.values and not guarded.is_complement:
-            setting, _, guard = write_guard_hint(guarded, guarded.values[0].values).rpartition("Add: AND ")
+        if guarded.required_values and not guarded.is_complement:
+            setting, _, guard = write_guard_hint(guarded, guarded.required_values[0].required_values).rpartition(
+                "Add: AND "
+            )
             remedied = guarded.remedy or Remedy()
-            larger = remedied.is_for_mean and remedied.values >= _MUCH_LARGER * accuracy.min_rows
+            larger = remedied.is_for_mean and remedied.least_count >= _MUCH_LARGER * accuracy.min_rows
             less = ", and costs less, since it asks only about larger groups" if larger else ""
             return f"; {setting}{into.format(guard)} keeps them out{less}"
     return ""
 
 
 def warn_of_comparison(comparison: Comparison, formula: Formula, collected: FormulaCollector) -> None:
-    """Add the warnings of one comparison, among them those about literals without a tolerance."""
+    """Collect the warnings of one comparison, such as those about literals without a tolerance."""
     text = comparison.text
     collected.warnings.update(dict.fromkeys(comparison.warnings))
     if comparison.operator == "<>" and any(cut.tolerance >= 1 for cut in list_literals(formula)):
         collected.warnings[f"{text} holds for every group within its tolerance, so it promises nothing"] = None
     for cut in list_literals(formula):
-        if cut.tolerance == 0 and not comparison.warnings:
+        if cut.tolerance == 0 and not comparison.warnings and not comparison.reads_no_sum:
             collected.warnings[f"{text} has no tolerance, which is expensive"] = None

@@ -20,13 +20,15 @@ from planner.functionals.added_guards import GuardAdder, RatioBases
 from planner.functionals.atoms.atom_labels import describe_atom
 from planner.functionals.atoms.collected import FormulaCollector, ReadFormula
 from planner.functionals.atoms.formula_warnings import (
+    fail_shares,
     relax_near_empty,
     suggest_guard,
     warn_of_comparison,
     warn_of_mean_between_bounds,
     warn_of_predicates,
 )
-from planner.functionals.atoms.group_means import place_group_means
+from planner.functionals.atoms.group_means import add_mean_tolerances
+from planner.functionals.atoms.group_ratios import add_ratio_tolerances
 from planner.functionals.atoms.read_comparison import read_comparison
 from planner.functionals.guards import (
     Counts,
@@ -95,7 +97,7 @@ def read_atoms(
         described.append(describe_atom(len(described), comparison, index, size, typed, collected))
         warn_of_comparison(comparison, typed, collected)
     having = read[0].formula
-    if holds_at_zero(having, functionals) and any(True for _ in list_literals(having)):
+    if holds_at_zero(fail_shares(having, functionals), functionals) and any(True for _ in list_literals(having)):
         collected.warnings["groups without rows count as 0 and qualify"] = None
     elif holds_at_zero(relax_near_empty(having, functionals), functionals) and having != TRUE:
         collected.warn(f"{NEAR_EMPTY} and may be returned{suggest_guard(read[0].guarded, accuracy, into='AND {}')}")
@@ -124,23 +126,24 @@ def _read(formula: Having, collected: FormulaCollector, *, refuse_settled: bool 
         formula, warn=collected.warn
     )
     bands = MeanBands(collected.table, collected.where, collected.accuracy, collected.tolerances)
-    formula = place_group_means(bands.add_bands(formula, warn=collected.warn), bands, warn=collected.warn)
+    formula = add_ratio_tolerances(bands.add_bands(formula, warn=collected.warn), bands, warn=collected.warn)
+    formula = add_mean_tolerances(formula, bands, warn=collected.warn)
     before = collected.save_state()
     try:
-        return _read_as_typed(formula, collected, refuse_settled=refuse_settled)
+        return _read_without_guards(formula, collected, refuse_settled=refuse_settled)
     except UnguardedError as error:
         adding = GuardAdder(collected.table, collected.accuracy, collected.tolerances)
         added = adding.add(formula, error.missing) if collected.accuracy.adds_guards else None
         if added is None:
             raise
         collected.restore_state(before)
-    made = _read_as_typed(added[0], collected, refuse_settled=False)
+    made = _read_without_guards(added[0], collected, refuse_settled=False)
     for sentence in added[1]:
         collected.warn(sentence)
     return made
 
 
-def _read_as_typed(formula: Having, collected: FormulaCollector, *, refuse_settled: bool) -> ReadFormula:
+def _read_without_guards(formula: Having, collected: FormulaCollector, *, refuse_settled: bool) -> ReadFormula:
     """Return one formula as literals, with no guards but those that were typed. Raise KH206, KH220."""
     collected.set_group_sizes(formula)
     formula = replace_variances(
@@ -154,7 +157,7 @@ def _read_as_typed(formula: Having, collected: FormulaCollector, *, refuse_settl
     if sum(1 for _ in formula.list_comparisons()) > MOST_LITERALS:
         raise _refuse_long_formula()
     before = dict(collected.comparisons)
-    guarded = _read_guarded(formula, collected)
+    guarded = _read_guarded_formula(formula, collected)
     if refuse_settled:
         _refuse_settled(guarded, collected)
     guarded, capped = _find_guards(guarded, collected)
@@ -248,7 +251,7 @@ def _renumber(formula: Formula, places: Mapping[int, int]) -> Formula:
     )
 
 
-def _read_guarded(formula: Having, collected: FormulaCollector) -> GuardedFormula:
+def _read_guarded_formula(formula: Having, collected: FormulaCollector) -> GuardedFormula:
     match formula:
         case Comparison():
             return read_comparison(formula, collected)
@@ -257,14 +260,14 @@ def _read_guarded(formula: Having, collected: FormulaCollector) -> GuardedFormul
                 "KH900", f"{formula.text} was not replaced by comparisons with fixed centres", position=formula.position
             )
         case Conjunction(children):
-            return GuardedAll(tuple(_read_guarded(child, collected) for child in children))
+            return GuardedAll(tuple(_read_guarded_formula(child, collected) for child in children))
         case Disjunction(children):
-            return GuardedAny(tuple(_read_guarded(child, collected) for child in children))
+            return GuardedAny(tuple(_read_guarded_formula(child, collected) for child in children))
         case Unknown():
             return GuardedAny(())
         case Complement(inner):
             before = dict(collected.comparisons)
-            made = complement(_read_guarded(inner, collected))
+            made = complement(_read_guarded_formula(inner, collected))
             collected.comparisons = before  # the literals of a complement speak for themselves
             return made
 

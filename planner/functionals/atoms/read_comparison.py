@@ -10,6 +10,7 @@ from planner.errors import KeyholeError
 from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.atoms.find_tolerance import find_tolerance
 from planner.functionals.atoms.group_means import read_group_means
+from planner.functionals.atoms.group_ratios import read_group_ratio
 from planner.functionals.cell_readings import GROUPS_COUNTED, SUMS_COUNTED, list_steps, read_functional
 from planner.functionals.functional import find_grid, make_functional, make_literals
 from planner.functionals.functional_identity import identify_functional
@@ -21,15 +22,14 @@ from planner.functionals.row_range import find_row_range, find_row_range_without
 from planner.functionals.settled import settle, settle_with_known_values, warn_of_settled_comparison
 from planner.question.condition import ALWAYS
 from planner.question.condition_text import write_canonical
-from planner.question.key_cells import OWN_GROUP_ALONE
 from planner.question.question import Functional, Measure
 from planner.values.decimals import convert_to_decimal
 
 
 def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guarded:
-    """Return a comparison as literals of its functional, with the values whose absence makes it NULL.
+    """Return a comparison as literals of its functional, with the values without which the comparison is NULL.
 
-    Raise KH208, KH304.
+    Raise KH208 for a threshold that is not exact, KH304 without a tolerance.
     """
     source = ComparisonPlace.from_comparison(comparison)
     if comparison.cell_sums or comparison.other_mean is not None:
@@ -37,7 +37,7 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
     made, size = make_functional(
         comparison, table=collected.table, min_rows=collected.find_group_rows(comparison), where=collected.where
     )
-    at = comparison.at / size
+    at = comparison.right_value / size
     if comparison.key_thresholds is not None:
         if not comparison.key_thresholds.numbers:
             return Guarded(FALSE, (), comparison.text, comparison.position)
@@ -45,7 +45,7 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
             comparison.key_thresholds,
             comparison.operator,
             size=size,
-            left=comparison.left,
+            left=comparison.left_text,
             position=comparison.position,
         )
         made, comparison = replace(made, offsets=taken), _set_own_thresholds(comparison, comparison.key_thresholds)
@@ -79,7 +79,7 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
         )
     if isinstance(formula, AllOf | AnyOf) and not formula.children:
         step = f"whole steps of {made.unit_size}"
-        collected.warnings[f"{text}: {comparison.left} comes in {step} and never equals the threshold"] = None
+        collected.warnings[f"{text}: {comparison.left_text} comes in {step} and never equals the threshold"] = None
     else:
         collected.comparisons.setdefault(text, (comparison, index, size, formula))
     shown = comparison.whole_text or text
@@ -96,11 +96,12 @@ def _read_cells(comparison: Comparison, collected: FormulaCollector) -> Guarded:
     """
     if comparison.other_mean is not None:
         bands = MeanBands(collected.table, collected.where, collected.accuracy, collected.tolerances)
-        made, size = read_group_means(comparison, bands)
-        comparison = replace(comparison, at=Fraction(0), threshold=Fraction(0))
+        read = read_group_ratio if comparison.compares_ratios else read_group_means
+        made, size = read(comparison, bands)
+        comparison = replace(comparison, right_value=Fraction(0), threshold=Fraction(0))
     else:
         made, size = read_functional(comparison, table=collected.table, where=collected.where)
-    at = comparison.at / size
+    at = comparison.right_value / size
     tolerance = find_tolerance(comparison, made, size, collected)
     # for groups that lack a neighbour, literals of both directions are false at once, as of no single value
     direction = comparison.operator.rstrip("=") if comparison.may_lack_groups else ""
@@ -117,7 +118,7 @@ def _read_cells(comparison: Comparison, collected: FormulaCollector) -> Guarded:
         )
     collected.comparisons.setdefault(comparison.text, (comparison, index, size, formula))
     collected.warn(GROUPS_COUNTED)
-    if any(one.measure is Measure.TOTAL and one.cells != OWN_GROUP_ALONE for one in comparison.cell_sums):
+    if any(one.measure is Measure.TOTAL for one in comparison.cell_sums):
         collected.warn(SUMS_COUNTED)
     return Guarded(
         formula, (), comparison.text, comparison.position, source=ComparisonPlace.from_comparison(comparison)
@@ -165,7 +166,7 @@ def _set_own_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
     return replace(
         comparison,
         text=f"{comparison.text} ({shown})",
-        at=least,
+        right_value=least,
         threshold=min(map(abs, own.known_numbers)),
     )
 
@@ -177,7 +178,7 @@ def _find_absences(
     table, where = collected.table, collected.where
     ranges = {name: find_grid(table.get_column(name), table, position=comparison.position)[1:] for name in made.summed}
     found: list[Absence] = []
-    for values in comparison.values:
+    for values in comparison.required_values:
         low, high = find_row_range_without(
             made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table, among=where
         )
@@ -193,8 +194,10 @@ def _find_absences(
         return tuple(found)
     typed = make_literals(0, comparison.operator, at, tolerance=0)
     return tuple(
-        replace(absence, fails_beside=(other.values,))
-        if settle_with_known_values(made, typed, other.values, absence.values, ranges=ranges, table=table, where=where)
+        replace(absence, fails_beside=(other.required_values,))
+        if settle_with_known_values(
+            made, typed, other.required_values, absence.required_values, ranges=ranges, table=table, where=where
+        )
         == FALSE
         else absence
         for absence, other in (found, reversed(found))
