@@ -18,7 +18,7 @@ from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_streams import NO_BOUND
 from mechanisms.threshold.one_shot import round_up_to_float
 from planner.bind.grouping_bounds import count_computed_groups, list_computed_keys
-from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table
+from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
 from planner.catalog.monitor import Alert, Monitor
 from planner.lower.dialects.dialect import Dialect
@@ -27,9 +27,16 @@ from planner.monitors.at_once import check_in_time
 from planner.monitors.growth import list_regimes, stays_true_once_true
 from planner.monitors.monitor_identity import identify_monitor
 from planner.monitors.monitor_plan import MonitorPlan
-from planner.monitors.monitor_question_refusals import refuse_condition, refuse_table, refuse_windows
+from planner.monitors.monitor_question_refusals import (
+    refuse_condition,
+    refuse_table,
+    refuse_windows,
+    write_warning_as_policy,
+)
 from planner.monitors.read_question import read_question
+from planner.monitors.read_trend import decide_early, find_trend, list_read_windows
 from planner.monitors.stream_monitor import check_streamable
+from planner.monitors.trend import Trend
 from planner.monitors.watching import decide_watching
 from planner.monitors.windows import Horizon, is_made_by_question, list_windows
 from planner.policy.durations import write_duration
@@ -63,19 +70,26 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
     horizon = list_windows(question, monitor)
     table = catalog.find_table(question.table.name)
     assert table is not None
-    question, window_column, keys = _extend_to_horizon(question, horizon, monitor, declared=table)
-    _check_size(keys, horizon, monitor)
+    question, trend = find_trend(question, horizon, monitor, dialect=dialect)
+    read = horizon.values if trend is None else list_read_windows(question, horizon, trend)
+    question, window_column, keys = _extend_to_horizon(question, horizon, monitor, declared=table, read=read)
+    _check_size(keys, horizon, monitor, trend=trend)
     seen_by = _find_arrival_column(question, window_column, monitor)
     if monitor.clears_at_once:
         check_in_time(question, monitor)
-    regimes = list_regimes(question, dialect=dialect)
-    early = _is_early(question, regimes, monitor)
+    if trend is None:
+        regimes = list_regimes(question, dialect=dialect)
+        early = _is_early(question, regimes, monitor)
+    else:
+        regimes, early = trend.regimes, decide_early(question, trend, monitor)
     if monitor.windows.sliding and not monitor.clears_at_once:
         regimes = _check_sliding(question, regimes, monitor)
     windows = horizon.plan_looks(monitor, early=early)
-    if monitor.clears_at_once or may_leave_out(question):
+    if monitor.clears_at_once or trend is not None or may_leave_out(question):
         windows = replace(windows, settling=SETTLING)
-    watching = decide_watching(question, regimes, horizon, windows, keys=keys, monitor=monitor, early=early)
+    watching = decide_watching(
+        question, regimes, horizon, windows, keys=keys, monitor=monitor, early=early, trend=trend
+    )
     standing = watching.standing
     return MonitorPlan(
         monitor=monitor,
@@ -87,33 +101,40 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
         time_column=seen_by,
         counts_by_arrival=seen_by == question.table.arrival_column and seen_by != _find_time(window_column, monitor),
         standing=standing,
+        trend=trend,
         regimes=regimes,
         alerts_early=early,
         ways=watching.ways,
         chosen_way=watching.chosen_way,
         epsilon_per_price=watching.per_price,
         epsilon_per_cell=watching.per_cell,
-        epsilon_per_unit=_find_unit_loss(question, standing),
+        epsilon_per_unit=_find_unit_loss(question, standing.worst_case_epsilon if trend is None else watching.per_cell),
         fingerprint=identify_monitor(
-            monitor, question, windows, seen_by=seen_by, regimes=regimes, whole=watching.watches_whole
+            monitor, question, windows, seen_by=seen_by, regimes=regimes, whole=watching.watches_whole, trend=trend
         ),
-        warnings=(*question.warnings, *_list_warnings(question, standing, regimes, monitor, early=early)),
+        warnings=(
+            *map(write_warning_as_policy, question.warnings),
+            *_list_warnings(question, standing, regimes, monitor, early=early, trend=trend),
+        ),
         dialect=dialect,
     )
 
 
 def _extend_to_horizon(
-    question: Question, horizon: Horizon, monitor: Monitor, *, declared: Table
+    question: Question, horizon: Horizon, monitor: Monitor, *, declared: Table, read: tuple[Value, ...]
 ) -> tuple[Question, Column, KeySpace]:
-    """Return the question with the horizon's windows as values of a key, that key, and the other keys."""
+    """Return the question with the windows that are `read` as values of a key, that key, and the other keys.
+
+    The key has the values of the horizon alone, if others are read as well.
+    """
     keys = question.keys
     if horizon.is_key:
         place = keys.names.index(horizon.column)
         window = replace(keys.columns[place], domain=horizon.values)
         functionals = tuple(_select_windows(one, keys, place, horizon) for one in question.functionals)
         others = KeySpace(_remove_place(keys.columns, place), _remove_place(keys.values, place))
-        columns = (*keys.columns[:place], window, *keys.columns[place + 1 :])
-        values = (*keys.values[:place], horizon.values, *keys.values[place + 1 :])
+        columns = (*keys.columns[:place], replace(window, domain=read), *keys.columns[place + 1 :])
+        values = (*keys.values[:place], read, *keys.values[place + 1 :])
         over = replace(question, keys=KeySpace(columns, values), functionals=functionals)
         return over, window, others
     window = _make_window_column(question, horizon, monitor)
@@ -157,7 +178,7 @@ def _make_window_column(question: Question, horizon: Horizon, monitor: Monitor) 
     name = WINDOW
     while name in taken:
         name += "_"
-    kind = "sliding" if monitor.windows.sliding else f"every {horizon.between}"
+    kind = "sliding" if monitor.windows.sliding else f"every {horizon.period}"
     return Column(
         name=name,
         sql_type=SqlType.TIMESTAMP,
@@ -167,20 +188,21 @@ def _make_window_column(question: Question, horizon: Horizon, monitor: Monitor) 
     )
 
 
-def _check_size(keys: KeySpace, horizon: Horizon, monitor: Monitor) -> None:
-    open_at_once = 1 + ceil(monitor.lateness / horizon.period)
+def _check_size(keys: KeySpace, horizon: Horizon, monitor: Monitor, *, trend: Trend | None) -> None:
+    beside, back = (0, 0) if trend is None else (len(trend.earlier) - 1, trend.back)
+    open_at_once = 1 + beside + ceil(monitor.lateness / horizon.period)
     if keys.size * open_at_once > MOST_OPEN:
         raise refuse_windows(
             monitor,
             f"{keys.size:,} groups with {open_at_once} windows open at once are more than {MOST_OPEN:,}",
             hint="Restrict the keys in WHERE, group by less" + (", or shorten lateness." if open_at_once > 2 else "."),
         )
-    if keys.size * len(horizon.starts) > MOST_CELLS:
-        fitting = max(1, MOST_CELLS // keys.size)
+    if keys.size * (back + len(horizon.starts)) > MOST_CELLS:
+        fitting = max(1, MOST_CELLS // keys.size - back)
         until = horizon.starts[min(fitting, len(horizon.starts)) - 1]
         raise refuse_windows(
             monitor,
-            f"{keys.size:,} groups times {len(horizon.starts):,} windows are more than {MOST_CELLS:,}",
+            f"{keys.size:,} groups times {back + len(horizon.starts):,} windows are more than {MOST_CELLS:,}",
             hint=f'Write until = "{until.isoformat(sep=" ")}" or earlier, or longer windows.',
         )
 
@@ -201,8 +223,8 @@ def _find_arrival_column(question: Question, window_column: Column, monitor: Mon
     if monitor.windows.sliding:
         raise refuse_table(
             monitor,
-            f"units of the table {table.name} have several rows, and which of them count in a sliding window would "
-            "change as it slides",
+            f"units of the table {table.name} have several rows, and as a sliding window moves, other rows of a unit "
+            "would count",
             hint='Use windows that hop, such as { column = "'
             + monitor.windows.column
             + '", length = "24 hours", hop = "6 hours" }.',
@@ -210,7 +232,7 @@ def _find_arrival_column(question: Question, window_column: Column, monitor: Mon
     if not table.append_only and may_leave_out_groups(question):
         raise refuse_table(
             monitor,
-            f"only some of a unit's groups in {table.name} count, and a changed or deleted row would change which",
+            f"only some of a unit's groups in {table.name} count, and if a row changes or goes, others could count",
             detail=f"Over the horizon a unit could count in more than the {table.groups_per_unit:,} groups and windows "
             "that it is charged for.",
             hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or deleted. Or write "
@@ -220,12 +242,12 @@ def _find_arrival_column(question: Question, window_column: Column, monitor: Mon
         chosen = "rows" if table.row_cap is not None else "groups"
         raise refuse_table(
             monitor,
-            f"only some of a unit's {chosen} in {table.name} count, and later rows must not change which",
+            f"only some of a unit's {chosen} in {table.name} count, and later rows must not replace rows that count",
             detail="Without the order in which rows came, a new row could replace one that counted at an earlier look. "
             "Then the sum of an alarm has no bound.",
             hint=f'Write arrived = "COLUMN" under [tables.{table.name}]: your promise that no row has an earlier value '
             "than one that was there before it. It may be the time itself, "
-            f'arrived = "{_find_time(window_column, monitor)}", if rows come in the order of it.',
+            f'arrived = "{_find_time(window_column, monitor)}", if rows come in its order.',
         )
     return table.arrival_column or _find_time(window_column, monitor)
 
@@ -244,9 +266,9 @@ def _check_rows_stay(question: Question, monitor: Monitor) -> None:
     listed = ", ".join(f'"{name}"' for name in sorted(places))
     raise refuse_table(
         monitor,
-        f"rows of {table.name} may be changed, and one whose {' or '.join(moving)} changes would count in two groups "
-        "or windows, one after the other",
-        detail="It is charged for one.",
+        f"rows of {table.name} may be changed, and a row whose {' or '.join(moving)} changes would count in two "
+        "groups or windows, one after the other",
+        detail="Each row is charged for one.",
         hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or deleted. Or write "
         f"immutable = [{listed}], if these never change for a row.",
     )
@@ -291,7 +313,7 @@ def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor)
     detail = (
         "A sum of values that may be negative, a mean, a ratio, and a value below its threshold may go back."
         if signed or question.table.append_only
-        else "Rows that may be changed or taken away let each part of a condition hold at a look of its own."
+        else "If rows may be changed or removed, each part of a condition may hold at another look."
     )
     append = f"append_only = true under [tables.{question.table.name}] if rows are never changed or taken away"
     promise = "" if signed or question.table.append_only else f"Write {append}; or "
@@ -322,30 +344,42 @@ def _check_sliding(question: Question, regimes: tuple[Regime, ...], monitor: Mon
     return sliding
 
 
-def _find_unit_loss(question: Question, standing: Standing) -> float:
+def _find_unit_loss(question: Question, loss: float) -> float:
+    """Return the loss of a unit with several rows, from the loss of one group and window."""
     if question.table.is_row_unit:
         return 0.0
-    return round_up_to_float(Fraction(standing.worst_case_epsilon) * count_unit_groups(question))
+    return round_up_to_float(Fraction(loss) * count_unit_groups(question))
 
 
 def _list_warnings(
-    question: Question, standing: Standing, regimes: tuple[Regime, ...], monitor: Monitor, *, early: bool
+    question: Question,
+    standing: Standing,
+    regimes: tuple[Regime, ...],
+    monitor: Monitor,
+    *,
+    early: bool,
+    trend: Trend | None,
 ) -> Iterator[str]:
     if monitor.is_stream:
         yield NO_BOUND.rstrip(".")
     if monitor.clears_at_once and question.table.arrival_column == monitor.windows.column:
         within = write_duration(monitor.lateness + SETTLING)
         yield (
-            f"rows of {question.table.name} have to be there by {within} after their {monitor.windows.column}, also "
-            "where their loader stood still: what comes later shows through noise that was used before; name "
-            "in arrived a column that the database fills, which leaves such rows out"
+            f"rows of {question.table.name} must be there within {within} of their {monitor.windows.column}, even "
+            "if their loader stood still: later rows meet noise that was used before, and show through it; name in "
+            "arrived a column that the database fills, which leaves such rows out"
+        )
+    if trend is not None and not early and monitor.alert is None and all(trend.fills):
+        yield (
+            "alerts come when a window closes, as rows may still change earlier windows: with append_only = true and "
+            f"arrived under [tables.{question.table.name}] they come at the look at which the condition is true"
         )
     # of several thresholds that are watched as a whole the distance would not only grow either
     halved = not isinstance(standing, StandingDistance) or len(set(list_literals(question.formula))) == 1
     if early and halved and Regime.COMING_AND_GOING in regimes:
         dearer = "streams lose epsilon at every look of a window" if monitor.is_stream else "alarms cost twice as much"
         yield (
-            f"rows of {question.table.name} may be changed or taken away, for which {dearer}: if they never are, write "
+            f"rows of {question.table.name} may be changed or removed, so {dearer}: if they never are, write "
             f"append_only = true under [tables.{question.table.name}]"
         )
     whole = monitor.is_stream or isinstance(standing, StandingDistance)

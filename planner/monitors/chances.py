@@ -4,8 +4,8 @@ It helps owners to choose a tolerance, or to decide if rough alarms before sharp
 read.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
@@ -19,18 +19,21 @@ from planner.explain.literal_labels import convert_to_users_unit
 from planner.explain.rounded_numbers import spell_number
 from planner.monitors.growth import list_leasts
 from planner.monitors.monitor_plan import MonitorPlan
+from planner.monitors.trend import Trend
 
 _DISTANCES = (-8, -4, -2, -1, 0, 1, 4)  # in tolerances beyond the threshold, at the window's last look
+_TOLERANCES_OF_EARLIER = 10  # what earlier windows weigh, as if the tolerance were a tenth of them
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """An example group whose value grows evenly through its window, up to `value` in the analyst's unit.
+    """An example group of EXPLAIN, whose value grows evenly during its window, up to `value` in the analyst's unit.
 
-    `tolerances_away` is its distance from the threshold in tolerances. `crossing_look` is the first look at which it is
-    above the threshold, None if there is none. `at_crossing` and `by_close` are the chances of an alert by that look
-    and by the close. `mean_delay` is the average delay of the alert in looks, at most until the close. With rough
-    alarms before sharp ones the group loses `ladder_epsilon` on average, None without a ladder.
+    `tolerances_away` is its final distance from the threshold in tolerances. `crossing_look` is the first look at which
+    it is above the threshold, None if there is none. `at_crossing` and `by_close` are the probabilities of an alert by
+    that look and by the close. `mean_delay` is the mean delay of the alert in looks, at most until the close. With
+    rough alarms before sharp ones (a ladder) the group loses `ladder_epsilon` on average; without a ladder that is
+    None.
     """
 
     value: Decimal
@@ -44,10 +47,11 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """Example groups around one threshold of a monitor: how soon an alarm reports each, and what that costs.
+    """Example groups around one threshold of a monitor: how soon an alarm reports each of them, and the alarm's cost.
 
-    `text` is the threshold, `epsilon` the cost of its alarm, and `ladder_epsilon` the cost that is reserved for a
-    ladder instead. If `watches_whole`, one alarm watches the whole condition, and the costs are that alarm's.
+    `text` is the threshold, and `epsilon` the cost of its alarm. `ladder_epsilon` is the cost that is reserved instead
+    if rough alarms come before sharp ones. If `watches_whole`, one alarm watches the whole condition, and the costs are
+    that alarm's. If earlier windows are read, `earlier_value` is the value that each of them is taken to have.
     """
 
     text: str
@@ -55,16 +59,21 @@ class Courses:
     ladder_epsilon: float | None
     courses: tuple[Course, ...]
     watches_whole: bool
+    earlier_value: Decimal | None = None
 
 
 def list_courses(plan: MonitorPlan) -> tuple[Courses, ...]:
     """Return, for each threshold, the courses of groups far below it, within its tolerance and beyond it.
 
-    There are none at a close. If one alarm watches the whole condition, the other thresholds of an AND are far
-    exceeded, and those of an OR far missed. Then this threshold alone decides how far inside the condition a group is.
-    There are none if a threshold is an upper one, which a group with an empty window satisfies.
+    There are none if alerts come at the close only. If one alarm watches the whole condition, the other thresholds of
+    an AND are taken to be far exceeded, and those of an OR far missed. Then this threshold alone decides how far inside
+    the condition a group is. There are none if a threshold is an upper one, which a group with an empty window
+    satisfies. Earlier windows are taken to be equal. They are at the threshold that the condition demands of them, or
+    so large that the tolerance is a tenth of them. If they are added, all are at the threshold.
     """
     standing = plan.standing
+    if plan.trend is not None:
+        return tuple(_list_trend_courses(plan, plan.trend, standing)) if isinstance(standing, StandingAlarms) else ()
     if isinstance(standing, StandingDistance):
         return tuple(_list_joint_courses(plan, standing))
     if not isinstance(standing, StandingAlarms):
@@ -88,15 +97,53 @@ def _list_joint_courses(plan: MonitorPlan, standing: StandingDistance) -> Iterat
         yield _make_courses(plan, literal, ladder.task, find_seen=see, watches_whole=len(literals) > 1)
 
 
+def _list_trend_courses(plan: MonitorPlan, trend: Trend, standing: StandingAlarms) -> Iterator[Courses]:
+    """Yield the courses at each threshold whose value rises while the window fills."""
+    for literal, ladder in zip(standing.literals, standing.ladders, strict=True):
+        weights = dict(trend.weights[literal.functional])
+        if trend.rises[literal.functional] and literal.functional not in trend.constant and literal.above:
+            earlier = {at: weight for at, weight in weights.items() if at[1]}
+            size = _find_earlier_value(trend, standing.literals, literal, weights)
+            start = size * sum(earlier.values())
+            made = _make_courses(plan, literal, ladder.task, find_seen=int, watches_whole=False, start=start)
+            sums = {place for (place, _) in earlier}
+            shown = trend.sums[min(sums)] if len(sums) == 1 else None
+            yield replace(made, earlier_value=None if shown is None else convert_to_users_unit(shown, size))
+
+
+def _find_earlier_value(
+    trend: Trend, literals: Sequence[Cut], literal: Cut, weights: Mapping[tuple[int, int], int]
+) -> int:
+    """Return the value that every earlier window of a threshold is taken to have."""
+    earlier = {at: weight for at, weight in weights.items() if at[1]}
+    for base in literals:
+        read = dict(trend.weights[base.functional])
+        if base.functional in trend.constant and base.above and read.keys() <= earlier.keys():
+            return max(0, -(-(base.cut + 1) // max(1, sum(read.values()))))
+    together = sum(earlier.values())
+    if together > 0:
+        return max(0, literal.cut // sum(weights.values()))
+    return _TOLERANCES_OF_EARLIER * max(1, literal.tolerance) // -together if together else 0
+
+
 def _make_courses(
-    plan: MonitorPlan, literal: Cut, task: AlarmTask, *, find_seen: Callable[[int], int], watches_whole: bool
+    plan: MonitorPlan,
+    literal: Cut,
+    task: AlarmTask,
+    *,
+    find_seen: Callable[[int], int],
+    watches_whole: bool,
+    start: int = 0,
 ) -> Courses:
-    """Return the courses of values at one literal. `find_seen` returns the value that the alarm sees."""
+    """Return the courses of values at one literal, each from a start on.
+
+    `find_seen` returns the value that the alarm sees.
+    """
     index = literal.functional
-    least = list_leasts(plan.question, plan.regimes)[index]
+    least = None if plan.trend is not None else list_leasts(plan.question, plan.regimes)[index]
     alarm = calibrate_alarm(task)
     try:
-        ladder = calibrate_ladder(task)
+        ladder = calibrate_ladder(task) if plan.trend is None else None  # trends have no rough alarms
     except Unachievable:
         ladder = None
     functional = plan.question.functionals[index]
@@ -104,9 +151,9 @@ def _make_courses(
     for distance in _DISTANCES:
         # a tolerance short of the threshold is the last value that hardly ever alerts
         final = literal.cut + distance * literal.tolerance + (distance >= 0)
-        if final < 0 and least is not None:
+        if final < start and (least is not None or plan.trend is not None):
             continue
-        values = [final * look // task.looks for look in range(1, task.looks + 1)]
+        values = [start + (final - start) * look // task.looks for look in range(1, task.looks + 1)]
         seen = [find_seen(value) for value in values]
         chances = compute_chances_by_look(alarm, seen)
         crosses = next((look for look, value in enumerate(values, start=1) if value > literal.cut), None)

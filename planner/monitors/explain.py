@@ -25,20 +25,26 @@ _AT_ONCE = frozenset({Way.TICK_NOISE, Way.BLOCK_NOISE})
 SQL_LINES = 12  # of a look's statement; JSON has all of it
 
 _GROWTH = {
-    Regime.GROWING: "only grow while a window fills, as rows are added and stay as they are: an alarm costs least",
-    Regime.COMING_AND_GOING: "may fall, as rows may be changed or deleted: an alarm costs twice as much",
-    Regime.SIGNED: "may fall, as rows subtract something: an alarm costs three times as much",
-    Regime.SLIDING: "grow and fall again as windows slide over rows: an alarm is charged for both",
+    Regime.GROWING: "only grow while a window fills, because rows are only added: an alarm costs least",
+    Regime.COMING_AND_GOING: "may fall, because rows may be changed or deleted: an alarm costs twice as much",
+    Regime.SIGNED: "may fall, because rows can be negative: an alarm costs three times as much",
+    Regime.SLIDING: "grow and fall again as windows slide over rows: an alarm is charged for both movements",
+}
+_TREND_GROWTH = {
+    Regime.GROWING: "are moved one way by a row, which stays as it is: an alarm costs least",
+    Regime.COMING_AND_GOING: "are moved one way by a row, which may be changed: an alarm costs twice as much",
+    Regime.SIGNED: "are raised and lowered by rows of one unit: an alarm costs three times as much",
 }
 _DISTANCE = {
-    Regime.GROWING: "which each row moves one way: it costs least",
-    Regime.COMING_AND_GOING: "which each row moves one way, more at some looks than at others: it costs twice as much",
-    Regime.SIGNED: "which rows move either way: it costs three times as much",
+    Regime.GROWING: "Each row changes this distance in one direction: the alarm costs least",
+    Regime.COMING_AND_GOING: "Each row changes this distance in one direction, by different amounts at different "
+    "looks: the alarm costs twice as much",
+    Regime.SIGNED: "Rows change this distance in both directions: the alarm costs three times as much",
 }
 _STREAM_GROWTH = {
-    Regime.GROWING: "only grow while a window fills, as rows are added and stay: a stream loses epsilon once a window",
-    Regime.COMING_AND_GOING: "may fall, as rows may be changed or deleted: a stream loses epsilon at every look",
-    Regime.SIGNED: "may fall, as rows subtract something: a stream loses twice epsilon at every look but the first",
+    Regime.GROWING: "only grow while a window fills, because rows are only added: a stream loses epsilon once a window",
+    Regime.COMING_AND_GOING: "may fall, because rows may be changed or deleted: a stream loses epsilon at every look",
+    Regime.SIGNED: "may fall, because rows can be negative: a stream loses twice epsilon at every look but the first",
 }
 
 
@@ -77,12 +83,12 @@ def describe_monitor(plan: MonitorPlan) -> str:
     return (
         f"{plan.keys.size:,} groups, {windows}, each {looks}; at most {write_ceiling(plan.epsilon_per_cell)} epsilon "
         "a group "
-        f"and window{unit}{bound}"
+        f"and window{_write_readers(plan)}{unit}{bound}"
     )
 
 
 def make_monitor_json(plan: MonitorPlan) -> dict[str, Any]:
-    """Return a monitor's plan as a JSON document: everything in its text, and the full SQL of a look."""
+    """Return a monitor's plan as a JSON document: the content of its text, and the full SQL of a look."""
     windows, question = plan.windows, plan.question
     first = make_look(plan, window=0, look=1)
     return {
@@ -102,6 +108,7 @@ def make_monitor_json(plan: MonitorPlan) -> dict[str, Any]:
             "first": windows.starts[0].isoformat(),
             "last": windows.starts[-1].isoformat(),
             "sliding": plan.monitor.windows.sliding,
+            "earlier_read": [] if plan.trend is None else [one for one in plan.trend.earlier if one],
         },
         "clears": plan.monitor.clears.value,
         "looks": {
@@ -168,7 +175,8 @@ def _write_lines(plan: MonitorPlan) -> Iterator[str]:
     seen = "when they arrived" if plan.counts_by_arrival else "the time in them"
     yield f"  Rows count by {plan.time_column}, {seen}{in_time}"
     if isinstance(plan.standing, StandingDistance):
-        yield f"  One alarm watches how far a group is inside the condition, {_DISTANCE[plan.standing.distance_regime]}"
+        yield "  One alarm watches how far a group is inside the condition."
+        yield f"  {_DISTANCE[plan.standing.distance_regime]}"
     if isinstance(plan.standing, SlidingNoise):
         yield f"  Each row is in one stretch of {write_duration(windows.every)}, {_write_noise(plan, plan.standing)}"
     whole = isinstance(plan.standing, StandingDistance | SlidingNoise)
@@ -177,7 +185,7 @@ def _write_lines(plan: MonitorPlan) -> Iterator[str]:
             functional.name for functional, own in zip(question.functionals, plan.regimes, strict=True) if own is regime
         )
         if plan.alerts_early:
-            growth = _STREAM_GROWTH if plan.monitor.is_stream else _GROWTH
+            growth = _STREAM_GROWTH if plan.monitor.is_stream else _GROWTH if plan.trend is None else _TREND_GROWTH
             yield f"  Values of {names} {growth[regime]}"
     yield from _write_cost_lines(plan)
     yield f"  Guarantee: {write_promise(plan)}"
@@ -191,10 +199,10 @@ def _write_lines(plan: MonitorPlan) -> Iterator[str]:
 
 
 def _write_band(atom: Atom, *, streamed: bool) -> str:
-    counted = f" {atom.counted}" if atom.counted else ""
+    counted = f" {atom.counted_unit}" if atom.counted_unit else ""
     if streamed:
         above = spell_number(atom.lower)
-        return f"{atom.text}   holds of estimates above {above}{counted}, which may err without a bound"
+        return f"{atom.text}   holds of estimates above {above}{counted}, whose errors have no bound"
     return f"{atom.text}   may err between {spell_number(atom.lower)} and {spell_number(atom.upper)}{counted}"
 
 
@@ -204,7 +212,7 @@ def _write_windows(plan: MonitorPlan) -> str:
     if plan.clears_at_once:
         return f"the last {length} by {declared.column} at every look"
     if declared.sliding:
-        return f"the last {length} by {declared.column} at every look, watched in {count:,} epochs as long"
+        return f"the last {length} by {declared.column} at every look, watched in {count:,} epochs of {length}"
     if declared.hop is not None and declared.hop != declared.length:
         hop = write_duration(declared.hop)
         return f"{count:,} of {length} by {declared.column}, one every {hop}, each looked at in its last {hop}"
@@ -225,9 +233,19 @@ def _write_looks(plan: MonitorPlan) -> str:
 def _write_cell_cost(plan: MonitorPlan) -> str:
     """Return the cost of one group, with the price of asking again at every look."""
     again = next((way for way in plan.ways if way.way is Way.AFRESH), None)
-    beside = "" if again is None else f" (asked again at every look {write_ceiling(plan.find_way_epsilon(again))})"
+    beside = (
+        ""
+        if again is None
+        else f" (a new question at every look would cost {write_ceiling(plan.find_way_epsilon(again))})"
+    )
     cell = "one group over all looks" if plan.clears_at_once else "one group and window"
-    return f"{cell}: at most {write_ceiling(plan.epsilon_per_cell)} epsilon{beside}"
+    return f"{cell}: at most {write_ceiling(plan.epsilon_per_cell)} epsilon{_write_readers(plan)}{beside}"
+
+
+def _write_readers(plan: MonitorPlan) -> str:
+    """Return the number of windows that read a row, which the cost covers, or an empty text if it is one."""
+    read = 1 if plan.trend is None else len(plan.trend.earlier)
+    return f", where a row counts in {read} windows" if read > 1 else ""
 
 
 def _write_unit_cost(plan: MonitorPlan) -> str:
@@ -244,10 +262,10 @@ def _write_cost_lines(plan: MonitorPlan) -> Iterator[str]:
         yield f"  Of groups, {bound}"
     if plan.monitor.is_stream:
         rates = f"fnr {write_percent(plan.question.accuracy.fnr)} and fpr {write_percent(plan.question.accuracy.fpr)}"
-        others = f", others keep {rates}" if len(plan.ways) > 1 else ""
-        yield f"  Ways of watching it, of which {plan.monitor.mechanism} keeps no rates{others}:"
+        others = f", the others keep {rates}" if len(plan.ways) > 1 else ""
+        yield f"  Ways of watching the groups; {plan.monitor.mechanism} keeps no rates{others}:"
     else:
-        yield "  Ways of answering so:" if plan.alerts_early else "  Ways of deciding it:"
+        yield "  Ways of watching the groups:" if plan.alerts_early else "  Ways of deciding at the close of a window:"
     rows = [_write_way_cells(plan, place, way) for place, way in enumerate(plan.ways)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
@@ -258,7 +276,7 @@ def _write_way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str
     taken = "-> " if place == plan.chosen_way else "   "
     clears = "an alert goes at once"
     if way.way in _PRICED_ALONE:
-        clears = "an alert would go at once; not served"
+        clears = "an alert would go at once; no monitor can use it"
     elif way.way in _AT_ONCE and not plan.clears_at_once:
         clears = 'clears = "at once": an alert goes at once, fpr is for each look'
     elif way.way is Way.ALARM_PER_EPOCH and plan.clears_at_once:
@@ -268,7 +286,7 @@ def _write_way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str
     elif way.clearing_looks:
         clears = f"an alert stays up to {write_duration(_find_stretch(plan, way.clearing_looks))}"
     rough = (
-        ", rough ones before sharp ones"
+        ", with rough noise before sharp noise"
         if place == plan.chosen_way and plan.monitor.progressive and plan.alerts_early
         else ""
     )
@@ -282,9 +300,9 @@ def _write_way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str
 def _write_noise(plan: MonitorPlan, standing: SlidingNoise) -> str:
     """Return a clause on the noise of stretches and blocks, which is drawn once for all looks."""
     if standing.shape.block_ticks == 1:
-        return "whose count has noise that is drawn once; a look sees sums of them"
+        return "whose count gets noise once; a look adds up these noisy counts"
     block = write_duration(standing.shape.block_ticks * plan.windows.every)
-    return f"and in one of {block}: the count of each has noise that is drawn once; a look sees sums of them"
+    return f"and in one of {block}. The count of each gets noise once; a look adds up these noisy counts"
 
 
 def _find_stretch(plan: MonitorPlan, looks: int) -> timedelta:

@@ -11,7 +11,7 @@ from planner.question.question import Question
 
 
 def list_regimes(question: Question, *, dialect: Dialect) -> tuple[Regime, ...]:
-    """Return, by functional, how one privacy unit changes it from look to look of one window.
+    """Return, by functional, the rule by which one privacy unit changes it from look to look of one window.
 
     Guarantee: if no row subtracts anything, a unit raises the functional by between zero and the sensitivity. If rows
     are only added (`append_only`), and bounding keeps the rows that came first, it never raises it by less than at an
@@ -22,18 +22,21 @@ def list_regimes(question: Question, *, dialect: Dialect) -> tuple[Regime, ...]:
 
 
 def list_leasts(question: Question, regimes: tuple[Regime, ...]) -> tuple[int | None, ...]:
-    """Return, by functional, the least value that it can have. It is None if rows subtract something."""
+    """Return, by functional, the least value that it can have.
+
+    It is None if a row, or an earlier window, can subtract something.
+    """
     return tuple(
-        None if regime is Regime.SIGNED else 0 if one.offsets is None else -one.offsets.largest
+        None if regime is Regime.SIGNED or not one.terms else 0 if one.offsets is None else -one.offsets.largest
         for one, regime in zip(question.functionals, regimes, strict=True)
     )
 
 
 def stays_true_once_true(question: Question, regimes: tuple[Regime, ...]) -> bool:
-    """Return True if a formula that is true at one look is true at all later ones, or may be treated so.
+    """Return True if an alert may stay: a formula that was true at one look counts as true at all later looks.
 
-    It may be treated so if every literal asks for more than its cut, of a value that no row lowers. For rows that may
-    be deleted this holds for a single literal. It also holds for alternatives, since an alert reports what was true at
-    one look. Two literals joined by AND could each have been true at a different look.
+    It may be treated so if every literal is `S > c` with a value S that no row lowers. For rows that may be deleted
+    this holds for a single literal. It also holds for alternatives, since an alert reports what was true at one look.
+    Two literals joined by AND could each have been true at a different look.
     """
     return Regime.SIGNED not in regimes and can_alarms_decide(question.formula, regimes)

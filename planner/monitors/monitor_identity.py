@@ -6,6 +6,7 @@ from hashlib import sha256
 from mechanisms.alarm.shapes import Regime
 from planner.catalog.monitor import Monitor
 from planner.monitors.monitor_plan import WindowPlan
+from planner.monitors.trend import Trend
 from planner.plan.question_identity import find_fingerprint
 from planner.question.question import Question
 
@@ -20,18 +21,22 @@ def identify_monitor(
     seen_by: str,
     regimes: tuple[Regime, ...],
     whole: bool = False,
+    trend: Trend | None = None,
 ) -> str:
     """Return the sha256 of a monitor's meaning, in hex.
 
     Guarantee: equal fingerprints mean the same question over the same keys and windows with the same contract (as in
-    `planner.plan.question_identity.find_fingerprint`), looked at at the same moments, of rows that come in the same
-    way. Its comment and its readers are left out. Its name is included, because each monitor has random draws of its
-    own.
+    `planner.plan.question_identity.find_fingerprint`), with looks at the same moments, of rows that arrive in the same
+    way. The monitor's comment and its readers are left out. Its name is included, because each monitor has random draws
+    of its own.
 
     Parameters:
         whole: True if one alarm watches how far a group is inside the condition, instead of one for each threshold.
+        trend: how the question's functionals are read off earlier windows, if they are.
     """
     lines = [*_list_lines(monitor, question, windows, seen_by, regimes), *["watched as a whole"] * whole]
+    if trend is not None:
+        lines += [f"weights {trend.weights!r}, rising {trend.rises!r}"]
     return sha256("\n".join(lines).encode()).hexdigest()
 
 

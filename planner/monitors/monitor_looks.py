@@ -17,10 +17,10 @@ from planner.question.question import Functional, Question
 
 
 def make_look(plan: MonitorPlan, *, window: int, look: int) -> MonitorLook:
-    """Return the `look`th look of a window. Looks are counted from 1, windows from 0.
+    """Return look number `look` of a window. Looks are counted from 1, windows from 0.
 
-    Rows count by the time in them up to the look's moment. If the table says when rows arrived, they count if they had
-    come by the time at which the look is made. So rows that are late by no more than `lateness` are included.
+    A row counts if its time is before the look's moment. If the table says when rows arrived, a row counts if it had
+    arrived when the look is made. So rows that are late by no more than `lateness` are included.
     """
     windows = plan.windows
     moment = windows.first_looks[window] + (look - 1) * windows.every
@@ -29,7 +29,10 @@ def make_look(plan: MonitorPlan, *, window: int, look: int) -> MonitorLook:
 
 
 def _ask_window(plan: MonitorPlan, window: int, moment: datetime) -> Question:
-    """Return the question of one window. Its groups are among those in which a unit may count over the horizon."""
+    """Return the question of one window, and of earlier ones that it is compared with.
+
+    Its groups are among those in which a unit may count over the horizon.
+    """
     keys, declared, name = plan.question.keys, plan.monitor.windows, plan.window_column.name
     horizon = keys.values[keys.names.index(name)]
     hopping = None
@@ -45,7 +48,10 @@ def _ask_window(plan: MonitorPlan, window: int, moment: datetime) -> Question:
     )
     asked = plan.question if hopping is None else replace(plan.question, keys=plan.keys)
     functionals = tuple(_select_window(one, name, window) for one in asked.functionals)
-    return look_at(replace(asked, functionals=functionals), as_of, windows=(horizon[window],))
+    if plan.trend is not None:
+        asked, functionals = replace(asked, common=()), plan.trend.sums
+    places = (window,) if plan.trend is None else plan.trend.list_windows(window)
+    return look_at(replace(asked, functionals=functionals), as_of, windows=tuple(horizon[place] for place in places))
 
 
 def _select_window(functional: Functional, key: str, window: int) -> Functional:
@@ -70,22 +76,26 @@ def _ask_stretch(plan: MonitorPlan, moment: datetime) -> Question:
     table, windows = plan.question.table, plan.windows
     begins = moment - windows.length
     of_windows, seen = table.get_column(plan.monitor.windows.column), table.get_column(plan.time_column)
-    tests = [*plan.question.where.list_conjuncts(), _make_from(of_windows, begins), _make_before(of_windows, moment)]
+    tests = [
+        *plan.question.where.list_conjuncts(),
+        _make_from(of_windows, begins),
+        _make_before_condition(of_windows, moment),
+    ]
     if plan.counts_by_arrival:
-        tests.append(_make_before(seen, _find_arrival_limit(plan, moment)))
+        tests.append(_make_before_condition(seen, _find_arrival_limit(plan, moment)))
     in_time = None
     if plan.clears_at_once and plan.counts_by_arrival:
         in_time = InTime(
             column=of_windows.name,
             arrival_column=seen.name,
             origin=windows.starts[0] - windows.length,
-            every=windows.every,
+            look_interval=windows.every,
             lateness=windows.lateness,
         )
     return replace(plan.question, keys=plan.keys, where=join_all(tests), in_time=in_time)
 
 
-def _make_before(column: Column, end: datetime) -> Condition:
+def _make_before_condition(column: Column, end: datetime) -> Condition:
     """Return the condition that a time lies before a moment."""
     return Compare(column.name, "<" if _has_moment(column, end) else "<=", _convert_moment(column, end))
 

@@ -13,6 +13,7 @@ from planner.question.question import Question
 
 _SETTING = re.compile(r"SET keyhole\.(fnr|fpr) = ([0-9.e-]+);")
 _QUOTED_SETTING = re.compile(r"SET keyhole\.(tolerance|fnr|fpr) = '([^']*)';")
+_BASE_SETTING = re.compile(r"SET keyhole\.min_base = ([0-9.]+); compares only where (.*) is at least \1,")
 _DOUBLINGS = 12  # of a tolerance, up to 2,048 steps: each try is a calibration, made only to word a hint
 _EXAMPLE = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 400"
 
@@ -37,7 +38,7 @@ def refuse_table(monitor: Monitor, problem: str, *, hint: str, detail: str | Non
 
 
 def add_monitor_name(monitor: Monitor, error: KeyholeError) -> KeyholeError:
-    """Return a refusal of the monitor's question with the monitor named and settings written as in its section."""
+    """Return a refusal of the monitor's question that names the monitor, and writes settings as keys of its section."""
     return KeyholeError(
         error.code,
         f"{_name_section(monitor)}: {error.message}",
@@ -52,16 +53,29 @@ def write_as_policy(hint: str) -> str:
     >>> write_as_policy("SET keyhole.tolerance = '20%';  or  SET keyhole.fnr = 0.1;")
     'tolerance = "20%"  or  fnr = 0.1'
     """
-
-    def rewrite_setting(match: re.Match[str]) -> str:
-        return f'{match[1]} = "{match[2]}"' if match[1] == "tolerance" else f"{match[1]} = {match[2]}"
-
     apart = hint.replace("; SET keyhole.", ";  and  SET keyhole.")
-    return _SETTING.sub(r"\1 = \2", _QUOTED_SETTING.sub(rewrite_setting, apart))
+    return _SETTING.sub(r"\1 = \2", _QUOTED_SETTING.sub(_rewrite_setting, apart))
+
+
+def write_warning_as_policy(warning: str) -> str:
+    """Return a warning with the settings of a session written as keys of a monitor, or as a condition of its text.
+
+    >>> write_warning_as_policy("SET keyhole.min_base = 89; compares only where lag(n) is at least 89, with 10%")
+    'AND lag(n) >= 89 in sql compares only there, with 10%'
+    >>> write_warning_as_policy("0 has no percentage; SET keyhole.tolerance = '5'; halves it")
+    '0 has no percentage; tolerance = "5" halves it'
+    """
+    return _QUOTED_SETTING.sub(
+        _rewrite_setting, _BASE_SETTING.sub(r"AND \2 >= \1 in sql compares only there,", warning)
+    )
+
+
+def _rewrite_setting(match: re.Match[str]) -> str:
+    return f'{match[1]} = "{match[2]}"' if match[1] == "tolerance" else f"{match[1]} = {match[2]}"
 
 
 def refuse_surroundings(monitor: Monitor) -> KeyholeError:
-    """Return KH602 for text around the question."""
+    """Return KH602 for a monitor whose text has more than one question in it."""
     return refuse_condition(
         monitor,
         "sql is not one question about a private table and nothing around it",
@@ -79,7 +93,7 @@ def refuse_unreachable(
     refusal: Unachievable,
     calibrate: Callable[[Formula], object],
 ) -> KeyholeError:
-    """Return KH303 with the reason why nothing keeps the contract.
+    """Return KH303 with the reason why no mechanism keeps the contract.
 
     Its hint is a tolerance for which `calibrate` succeeds, found by trying.
     """

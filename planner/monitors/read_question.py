@@ -10,18 +10,15 @@ from planner.catalog.catalog import Catalog
 from planner.catalog.monitor import Monitor
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError, cut_at_word
-from planner.extract.extract import declare_monitor, extract_questions
+from planner.extract.extract import declare_monitor
 from planner.monitors.monitor_question_refusals import (
     add_monitor_name,
     refuse_condition,
-    refuse_surroundings,
     refuse_table,
 )
-from planner.parser.lexer import Token, read_tokens
+from planner.monitors.sole_question import find_sole_question
 from planner.plan.reduce import reduce_question
 from planner.question.question import Accuracy, Measure, Question
-from planner.scope.embedded import EmbeddedQuestion, list_leaves
-from planner.values.expressions import uses_clock
 
 _NO_DAY = date(2000, 1, 1)  # what current_date would mean, if it were allowed
 
@@ -35,7 +32,7 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
         KeyholeError: as any question does, KH602 for questions and KH603 for tables that no monitor can watch.
     """
     try:
-        embedded = _find_question(catalog, monitor)
+        embedded = find_sole_question(catalog, monitor)
         question = bind_question(
             embedded, catalog, accuracy=_make_accuracy(catalog, monitor), parameters={}, today=_NO_DAY, is_utc=True
         )
@@ -92,34 +89,6 @@ def _make_accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:
     )
 
 
-def _find_question(catalog: Catalog, monitor: Monitor) -> EmbeddedQuestion:
-    sql = monitor.sql.strip().rstrip(";").rstrip()
-    lexed: tuple[Token, ...] = read_tokens(sql)
-    for token in lexed:
-        if token.kind == "parameter":
-            hint = "Write the constant itself; a threshold for each group may come from a public table."
-            raise refuse_condition(monitor, f"sql has the parameter {token.value}", hint=hint)
-    found = extract_questions(sql, lexed, catalog)
-    if found is None or len(found.embedded) != 1 or not isinstance(found.embedded[0], EmbeddedQuestion):
-        raise refuse_surroundings(monitor)
-    embedded = found.embedded[0]
-    if embedded.predicates:
-        hint = "Leave the condition in HAVING, and make a monitor of each colour that is to alert."
-        raise refuse_condition(monitor, "it is a scorecard, which shows more than keys", hint=hint)
-    if embedded.ranked is not None:
-        hint = "Instead you can ask: GROUP BY keys HAVING count(*) > 400, without an order."
-        raise refuse_condition(monitor, "it ranks groups, and places change from look to look", hint=hint)
-    if embedded.unit_query is not None:
-        hint = "Instead you can ask: HAVING count(DISTINCT patient_id) > 40, about the rows themselves."
-        raise refuse_condition(monitor, "it asks per privacy unit, in a subquery", hint=hint)
-    if not embedded.is_whole_statement(sql) or embedded.stored_question is not None:
-        raise refuse_surroundings(monitor)
-    if any(uses_clock(leaf.tree) for leaf in list_leaves(embedded)):
-        hint = "Leave it out: from and until are the horizon, and each window is counted by itself."
-        raise refuse_condition(monitor, "current_date and now() change from look to look", hint=hint)
-    return embedded
-
-
 def _check_table(question: Question, monitor: Monitor) -> None:
     table = question.table
     if table.members:
@@ -148,9 +117,6 @@ def _check_form(question: Question, monitor: Monitor) -> None:
         hint = "Add HAVING with a threshold, such as HAVING count(*) > 400."
         raise refuse_condition(monitor, "it lists public values and asks nothing of data", hint=hint)
     for functional in question.functionals:
-        if functional.cell_reads:
-            hint = "Compare each group with a number, or with a threshold of its own from a public table."
-            raise refuse_condition(monitor, f"{functional.name} compares a group with others", hint=hint)
         if functional.measure is Measure.VALUES:
             units = ", ".join(question.table.unit)
             hint = f"Count rows, or privacy units: count(DISTINCT {units})." if units else "Count rows: count(*)."

@@ -7,10 +7,11 @@ from math import ceil
 
 from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way, price_at_close, price_each_look, price_ways
 from mechanisms.alarm.shapes import Regime
+from mechanisms.alarm.weights import ROUNDED
 from mechanisms.formula import Formula
-from mechanisms.protocol import Unachievable
+from mechanisms.protocol import DecisionTask, Exposure, Unachievable
 from mechanisms.registry import MECHANISMS
-from mechanisms.standing.alarms import StandingAlarms
+from mechanisms.standing.alarms import StandingAlarms, calibrate_standing_alarms
 from mechanisms.standing.close import decide_at_close
 from mechanisms.standing.distance import StandingDistance, calibrate_cheapest_early, list_early_mechanisms
 from mechanisms.standing.standing_protocol import Standing
@@ -23,7 +24,8 @@ from planner.monitors.at_once import calibrate_sliding_noise, price_at_once
 from planner.monitors.growth import list_leasts, stays_true_once_true
 from planner.monitors.monitor_plan import WindowPlan
 from planner.monitors.monitor_question_refusals import add_monitor_name, refuse_unreachable
-from planner.monitors.stream_monitor import price_stream, make_stream_watch
+from planner.monitors.stream_monitor import make_stream_watch, price_stream
+from planner.monitors.trend import Trend
 from planner.monitors.windows import Horizon
 from planner.plan.calibrate import calibrate_without_common_sums
 from planner.plan.plan_refusals import refuse_unreachable as plan_refusal
@@ -55,13 +57,15 @@ def decide_watching(
     keys: KeySpace,
     monitor: Monitor,
     early: bool,
+    trend: Trend | None,
 ) -> WatchDecision:
-    """Return how a standing question is watched.
+    """Return the mechanism that watches a standing question, its cost, and the alternatives.
 
     Parameters:
         question: the standing question over the whole horizon.
         keys: the keys of one window.
         early: True if a window has looks before its close.
+        trend: how the question's functionals are read off earlier windows, if they are.
 
     Raises:
         KeyholeError: KH303 if nothing keeps the contract, KH601, KH602, and as the question itself.
@@ -69,6 +73,8 @@ def decide_watching(
     of_window = replace(question, keys=keys)
     if monitor.clears_at_once:
         return _watch_at_once(of_window, regimes, horizon, windows, monitor)
+    if trend is not None:
+        return _watch_trend(of_window, trend, horizon, windows, monitor, early=early)
     monotone = monitor.windows.sliding or stays_true_once_true(question, regimes)
     task = make_standing_task(of_window, regimes, looks=windows.looks, monitor=monitor, monotone=monotone)
     standing = _choose_mechanism(of_window, task, monitor, early=early)
@@ -103,6 +109,50 @@ def _watch_at_once(
     ways, taken = price_at_once(question, standing, horizon.count_in_looks(monitor), regimes)
     loss = standing.worst_case_epsilon
     return WatchDecision(standing, ways, taken, loss / ways[taken].price, loss, watches_whole=False)
+
+
+def _watch_trend(
+    question: Question, trend: Trend, horizon: Horizon, windows: WindowPlan, monitor: Monitor, *, early: bool
+) -> WatchDecision:
+    """Return how thresholds on a window and earlier ones are watched: by an alarm for each, or when a window closes.
+
+    Sensitivities cover all windows that read a row, so the mechanism's loss does too. An alarm's rounding is added for
+    each of these windows.
+    """
+
+    def calibrate(formula: Formula) -> Standing:
+        asked = replace(question, formula=formula)
+        if early:
+            task = make_standing_task(asked, trend.regimes, looks=windows.looks, monitor=monitor, joint=trend.exposures)
+            return calibrate_standing_alarms(task, rises=all(trend.rises), constant=trend.constant)
+        return decide_at_close(MECHANISMS[question.accuracy.mechanism], make_closing_task(asked, trend.exposures))
+
+    try:
+        standing = calibrate(question.formula)
+    except Unachievable as refusal:
+        looks = windows.looks
+        raise refuse_unreachable(monitor, question, looks=looks, refusal=refusal, calibrate=calibrate) from None
+    alarms = len(standing.literals) if isinstance(standing, StandingAlarms) else 0
+    loss = round_up_to_float(Fraction(standing.worst_case_epsilon) + (len(trend.earlier) - 1) * alarms * ROUNDED)
+    ways, taken = _price_ways(question, horizon.count_in_looks(monitor), trend.regimes, early=early)
+    return WatchDecision(standing, ways, taken, loss / ways[taken].price, loss, watches_whole=False)
+
+
+def make_closing_task(question: Question, exposures: tuple[Exposure, ...]) -> DecisionTask:
+    """Return a question about one window that is decided at its close, with noise on sums and never on block indices.
+
+    A unit that changes a value by a part of its sensitivity may move a block index by a whole step, in each window that
+    reads its rows.
+    """
+    return DecisionTask(
+        formula=question.formula,
+        sensitivities=tuple(functional.sensitivity for functional in question.functionals),
+        exposures=exposures,
+        fnr=question.accuracy.fnr,
+        fpr=question.accuracy.fpr,
+        blocks=frozenset(),
+        keys=question.keys.size,
+    )
 
 
 def _choose_mechanism(question: Question, task: StandingTask, monitor: Monitor, *, early: bool) -> Standing:
@@ -151,13 +201,23 @@ def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
 
 
 def make_standing_task(
-    question: Question, regimes: tuple[Regime, ...], *, looks: int, monitor: Monitor, monotone: bool = True
+    question: Question,
+    regimes: tuple[Regime, ...],
+    *,
+    looks: int,
+    monitor: Monitor,
+    monotone: bool = True,
+    joint: tuple[Exposure, ...] | None = None,
 ) -> StandingTask:
-    """Return a monitor's question as numbers for a mechanism."""
+    """Return a monitor's question as numbers for a mechanism.
+
+    Parameters:
+        joint: the parts by which a unit changes the functionals at once, if they do not follow from the question.
+    """
     return StandingTask(
         formula=question.formula,
         sensitivities=tuple(functional.sensitivity for functional in question.functionals),
-        exposures=find_joint_sensitivity(question).find_exposures(),
+        exposures=find_joint_sensitivity(question).find_exposures() if joint is None else joint,
         regimes=regimes,
         least_values=list_leasts(question, regimes),
         looks=looks,

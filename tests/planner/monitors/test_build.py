@@ -8,6 +8,9 @@ import pytest
 from mechanisms.alarm.calibration import price_alarm
 from mechanisms.alarm.prices import Way
 from mechanisms.alarm.shapes import Regime
+from mechanisms.standing.alarms import StandingAlarms
+from mechanisms.standing.close import StandingDecision
+from mechanisms.standing.standing_streams import StandingStream
 from planner.errors import KeyholeError
 from planner.monitors.monitor_looks import make_look
 from tests.in_turn import in_turn
@@ -331,3 +334,21 @@ def test_a_question_is_read_as_people_write_it(sql: str) -> None:
 
 def test_plans_are_equal() -> None:
     assert planned() == planned()
+
+
+@pytest.mark.parametrize(
+    ("condition", "keys", "digest"),
+    [
+        ("count(*) > 400", {}, "fa93bdb42f"),
+        ("count(*) > 400", {"progressive": "true"}, "87bab8ba17"),
+        ("count(*) > 400 AND sum(cost) > 5000", {}, "d4801ad044"),
+        ("count(*) < 100", {"alert": '"close"'}, "7f894823ed"),
+        ("avg(cost) > 100", {"alert": '"close"'}, "e20f9fe481"),
+        ("count(*) > 400", {"mechanism": '"pegasus"', "epsilon": "0.5"}, "eeb2fce82b"),
+    ],
+)
+def test_states_of_running_monitors_stay_readable(condition: str, keys: dict[str, str], digest: str) -> None:
+    """A state is recognised by the digest of its calibration: with another digest, it cannot be read any more."""
+    plan = planned(f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {condition}", **keys)
+    assert isinstance(plan.standing, StandingAlarms | StandingDecision | StandingStream)
+    assert plan.standing.digest.hex().startswith(digest)

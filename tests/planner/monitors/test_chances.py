@@ -3,7 +3,8 @@
 import pytest
 
 from planner.monitors.chances import list_courses
-from tests.worlds.monitored import SQL, planned
+from tests.in_turn import in_turn
+from tests.worlds.monitored import SQL, TABLES, planned
 
 
 def test_chances_keep_the_contract_on_either_side() -> None:
@@ -66,3 +67,31 @@ def test_each_threshold_is_by_itself_and_a_close_has_none() -> None:
     both = list_courses(planned(f"{SQL} AND sum(cost) > 20000"))
     assert sorted(one.text for one in both) == ["count(*) > 400", "sum(cost) > 20000"]
     assert list_courses(planned(alert='"close"')) == ()
+
+
+@in_turn(
+    ("having", "earlier", "looks"),
+    [
+        ("count(*) > 1.3 * {lag} AND {lag} >= 100", 100, 8),
+        ("count(*) > {lag} + 50", 60, 8),
+        ("sum(count(*)) {rows}) > 300", 100, 8),
+    ],
+)
+def test_a_trend_begins_at_what_earlier_windows_weigh(having: str, earlier: int, looks: int) -> None:
+    """Earlier windows are at their threshold, ten tolerances, or as large as this one. Both rates hold at the close."""
+    along = "OVER (PARTITION BY ward ORDER BY day"
+    written = having.format(lag=f"lag(count(*)) {along})", rows=f"{along} ROWS 2 PRECEDING")
+    plan = planned(
+        f"SELECT ward, day FROM visits GROUP BY ward, day HAVING {written}",
+        tables=TABLES.replace("append_only = true\n", 'append_only = true\narrived = "arrived_at"\n', 1),
+        **{"from": '"2026-02-05"', "every": '"3 hours"', "tolerance": '"6"'},
+    )
+    (found,) = list_courses(plan)
+    assert found.earlier_value == earlier
+    assert found.ladder_epsilon is None
+    for course in found.courses:
+        assert (course.crossing_look == looks) is (course.tolerances_away in (0, 1))
+        if course.at_crossing is None:
+            assert course.by_close <= 0.10
+        else:
+            assert course.at_crossing >= 0.95

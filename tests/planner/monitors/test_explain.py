@@ -33,9 +33,9 @@ def test_what_is_watched_and_what_it_costs_are_lines() -> None:
         "    count(*) > 400   may err between 360 and 400",
         "  Windows: 365 of 1 day by day, from 2026-01-01 to 2027-01-01",
         "  Looks: 24 a window, every 1 hour, made 10 minutes later; 8,760 in all",
-        "  Cost: one group and window: at most 0.18 epsilon (asked again at every look 2.29)",
+        "  Cost: one group and window: at most 0.18 epsilon (a new question at every look would cost 2.29)",
         "    -> an alarm                                epsilon 0.18   an alert stays up to 1 day",
-        "       asked again at every look               epsilon 2.29   an alert goes at once",
+        "       a new question at every look            epsilon 2.29   an alert goes at once",
     ):
         assert line in lines
 
@@ -47,8 +47,8 @@ def test_the_short_text_has_condition_looks_price_and_promise() -> None:
     assert len(lines) <= 10
     assert "    count(DISTINCT patient_id) > 999   may err between 900 and 999" in lines
     assert (
-        "  Cost: one group and window: at most 0.08 epsilon (asked again at every look 0.94); one (patient_id) over "
-        "the horizon: at most 1.42 epsilon, in at most 20 of 1,095 groups and windows"
+        "  Cost: one group and window: at most 0.08 epsilon (a new question at every look would cost 0.94); "
+        "one (patient_id) over the horizon: at most 1.42 epsilon, in at most 20 of 1,095 groups and windows"
     ) in lines
     assert f"  Guarantee: {write_promise(plan)}" in lines
     assert not any("SQL" in line or "->" in line for line in lines)
@@ -65,7 +65,7 @@ def test_the_price_table_has_every_way() -> None:
 
 def test_growth_is_told_where_it_matters() -> None:
     without = TABLES.replace("append_only = true\n", 'immutable = ["ward", "day"]\n', 1)
-    assert any("may fall, as rows may be changed" in line for line in explain_monitor(planned(tables=without)))
+    assert any("may fall, because rows may be changed" in line for line in explain_monitor(planned(tables=without)))
     assert not any("may fall" in line for line in explain_monitor(planned(alert='"close"', tables=without)))
 
 
@@ -74,10 +74,10 @@ def test_a_condition_that_is_watched_as_a_whole_is_told_with_its_price() -> None
     plan = planned(SQL.replace("> 400", "BETWEEN 100 AND 400"), early_any="true")
     lines = explain_monitor(plan)
     for line in (
-        "  One alarm watches how far a group is inside the condition, which rows move either way: it costs three times "
-        "as much",
+        "  One alarm watches how far a group is inside the condition.",
+        "  Rows change this distance in both directions: the alarm costs three times as much",
         "    -> an alarm                                epsilon 1.69   an alert stays up to 1 day",
-        "       asked again at every look               epsilon 8.54   an alert goes at once",
+        "       a new question at every look            epsilon 8.54   an alert goes at once",
     ):
         assert line in lines
     assert not any("Values of" in line for line in lines)
