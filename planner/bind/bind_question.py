@@ -1,9 +1,9 @@
 """The way of a question's text to a `Question`: its tables, its restricted keys, and thresholds as integers."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 
 from mechanisms.formula import TRUE, Cut, list_literals
 from planner.aggregates.comparison import Comparison
@@ -21,6 +21,7 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.pace import TableSize
 from planner.errors import KeyholeError
 from planner.functionals.atoms.read_atoms import Atoms, read_atoms
+from planner.functionals.cell_readings import GROUPS_COUNTED
 from planner.functionals.unit_rows import canonicalise_rows
 from planner.groups.computed_keys import describe_rows_without_group
 from planner.groups.null_groups import describe_lost_nulls
@@ -29,6 +30,7 @@ from planner.question.condition import ALWAYS
 from planner.question.products import add_products
 from planner.question.question import Accuracy, Measure, Question, Ranked, UnitRows
 from planner.rankings.differences import describe_priced_differences, price_differences
+from planner.rankings.group_differences import describe_missing_values
 from planner.rankings.growth_bases import propose_base, set_bases
 from planner.rankings.ranked import make_ranking, settle_price
 from planner.scope.embedded import EmbeddedQuestion, list_leaves
@@ -47,21 +49,25 @@ def bind_question(
     parameters: Mapping[int, ParameterValue | None],
     today: date,
     is_utc: bool = False,
+    skipped_midnights: tuple[date, ...] = (),
     casts: Mapping[ParameterCast, ParameterValue | None] | None = None,
 ) -> Question:
-    """Return the question, resolved against the policy.
+    """Read the names and conditions of a question's text against the policy, and return it as a `Question`.
 
     Parameters:
         parameters: the values of `$1`, `$2`, ... that the question uses.
         today: the value of current_date.
         is_utc: the session's TimeZone is UTC.
+        skipped_midnights: the days on which clocks there jump over midnight.
         casts: the results of PostgreSQL's casts of parameters.
 
     Raises KH1xx, KH2xx, KH304, with positions in the statement that holds the question.
     """
     try:
         given = ConstantContext(parameters=parameters, today=today, casts=casts or {}, is_utc=is_utc)
-        return _ask(embedded, catalog, accuracy, given)
+        made = _ask(embedded, catalog, accuracy, given)
+        lost = tuple(_describe_lost_days(embedded, made.keys, skipped_midnights))
+        return replace(made, warnings=made.warnings + lost) if lost else made
     except RecursionError:
         raise refuse_deep_nesting() from None
     except KeyholeError as error:
@@ -148,7 +154,8 @@ def _ask_resolved(
         *describe_priced_differences(formulas, priced, accuracy),
         *propose_base(formulas, dict(priced), accuracy),
     )
-    warnings = told + what.clipped + told_of_bases + made.warnings
+    counted = {GROUPS_COUNTED} if embedded.has_calendar else set()
+    warnings = told + what.clipped + told_of_bases + tuple(one for one in made.warnings if one not in counted)
     warnings += tuple(_list_warnings(made, what.keys, ranked=ranked, reads_clock=clock, given=given))
     warnings += tuple(describe_rows_without_group(what.keys.columns))
     warnings += tuple(_warn_of_size(made, table, dict(catalog.sizes).get(table.name)))
@@ -201,6 +208,8 @@ def _rank(
         formula=what.formula,
         accuracy=accuracy,
         scale=None if bands is None else min((one for one in bands.thresholds if one > 0), default=None),
+        keys=what.keys,
+        puts_nulls_first=written.puts_nulls_first,
     )
     return replace(
         found,
@@ -218,6 +227,8 @@ def _warn_of_size(made: Atoms, table: Table, size: TableSize | None) -> Iterator
 
     def is_beyond(cut: Cut) -> bool:
         functional = made.functionals[cut.functional]
+        if functional.cell_reads:
+            return False  # it adds up groups
         each = None if table.is_row_unit else functional.unit_range
         most = size.rows * functional.sensitivity if each is None else size.units * each[1]
         if functional.measure not in (Measure.TOTAL, Measure.UNIT_SUM):
@@ -233,17 +244,38 @@ def _warn_of_size(made: Atoms, table: Table, size: TableSize | None) -> Iterator
         )
 
 
+def _describe_lost_days(embedded: EmbeddedQuestion, keys: KeySpace, skipped: Sequence[date]) -> Iterator[str]:
+    """Yield a sentence if PostgreSQL's calendar of a question goes on beside midnight, because clocks jump over one.
+
+    Parameters:
+        skipped: the days without a midnight in the session's TimeZone.
+    """
+    if not embedded.has_zoned_calendar or not skipped:
+        return
+    days = {one.date() if isinstance(one, datetime) else one for values in keys.values for one in values}
+    lost = min(days.intersection(skipped), default=None)
+    if lost is not None:
+        yield (
+            f"this TimeZone has no midnight on {lost}: from there PostgreSQL's generate_series goes on at a later hour "
+            "and finds no rows, while Keyhole counts every day; with ends cast ::timestamp PostgreSQL does as well"
+        )
+
+
 def _list_warnings(
     made: Atoms, space: KeySpace, *, ranked: Ranked | None, reads_clock: bool, given: ConstantContext
 ) -> Iterator[str]:
     if ranked is not None:
         groups = f"every value of {space.description}" if made.formula == TRUE else "every group that qualifies"
-        counted = "" if ranked.mean is not None else "; what has no values counts as 0"
-        yield f"ranked is {groups}, with rows of data or without{counted}"
+        counted = "" if ranked.mean is not None else "; a group without values counts as 0"
+        yield f"the ranking has {groups}, with rows of data or without{counted}"
+        if ranked.cells is not None:
+            yield from describe_missing_values(ranked.cells)
+            if not any(one.cell_reads for one in made.functionals):
+                yield GROUPS_COUNTED
     if made.predicates:
         every = made.formula == TRUE and ranked is None
         rows = f"every value of {space.description} is a row, with rows of data or without" if every else ""
-        lacks = any(read.cells.lacking for one in made.functionals for read in one.cell_reads)
+        lacks = any(read.cells.indices_without_value for one in made.functionals for read in one.cell_reads)
         null = "where a neighbour is missing, a comparison is NULL as in SQL" if lacks else ""
         yield "; ".join(filter(None, (rows, "a predicate over no values, which is NULL in SQL, is false", null)))
     if reads_clock:

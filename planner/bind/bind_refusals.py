@@ -29,7 +29,7 @@ def _refuse_in_from(message: str, node: exp.Expr, *, hint: str = APART, detail: 
 
 
 def refuse_ungrouping_expression(text: str) -> KeyholeError:
-    """Return KH202 for an expression in a policy's groupings that does not group one column's values."""
+    """Return KH202 for an expression in a policy's groupings that does not group the values of one column."""
     return KeyholeError(
         "KH202",
         f"{text[:80]} is no expression of one column that can be grouped by",
@@ -69,7 +69,8 @@ def refuse_natural_join(node: exp.Expr) -> KeyholeError:
 def refuse_join_kind(kind: str, node: exp.Expr, *, are_private: bool) -> KeyholeError:
     """Return KH107 for a kind of join that Keyhole does not answer, such as RIGHT JOIN and FULL JOIN.
 
-    If both tables `are_private`, LEFT JOIN is refused as well. `kind` is empty if PostgreSQL has no such join.
+    If both tables `are_private`, the message refuses LEFT JOIN as well. `kind` is empty if PostgreSQL has no such
+    join.
     """
     return _refuse_in_from(
         f"{kind or 'this'} JOIN is not supported in a question",
@@ -80,9 +81,9 @@ def refuse_join_kind(kind: str, node: exp.Expr, *, are_private: bool) -> Keyhole
 
 
 def refuse_private_left_join(node: exp.Expr, *, instead: str | None) -> KeyholeError:
-    """Return KH107 for a LEFT JOIN between private tables, unless it follows a key.
+    """Return KH107 for a LEFT JOIN between private tables that does not follow a key.
 
-    `instead` is the condition that does.
+    `instead` is a condition that would follow one.
     """
     return _refuse_in_from(
         "LEFT JOIN of private tables is supported along the key by which rows find their privacy unit",
@@ -166,7 +167,7 @@ def refuse_unjoined_table(alias: str, node: exp.Expr) -> KeyholeError:
 
 
 def refuse_unknown_join_column(public: PublicTable, column: str, *, at: int | None) -> KeyholeError:
-    """Return KH201 for a column that the public table has not."""
+    """Return KH201 for a join column that the public table does not have."""
     return KeyholeError(
         "KH201",
         f'the public table "{public.name}" has no column "{column}"',
@@ -176,7 +177,7 @@ def refuse_unknown_join_column(public: PublicTable, column: str, *, at: int | No
 
 
 def refuse_join_of_types(public: PublicTable, key: Column, base: Column, *, at: int | None) -> KeyholeError:
-    """Return KH107 for join columns of two types. PostgreSQL might compare them, but not as one type."""
+    """Return KH107 for join columns of two types that do not compare as one type."""
     return KeyholeError(
         "KH107",
         f"{spell_name(public.name)}.{spell_name(key.name)} is of type {key.declared}, "
@@ -238,7 +239,7 @@ def refuse_list_without_unit(table: Table, listed: Table, node: exp.Expr) -> Key
     left, right = (", ".join(map(spell_name, one.unit)) for one in (table, listed))
     left = f"({left})" if len(table.unit) > 1 else left
     return _refuse_in_from(
-        f"this subquery in WHERE does not list privacy units by all their columns ({table.unit_text}) and no others",
+        f"this subquery in WHERE does not list privacy units by exactly their columns ({table.unit_text})",
         node,
         detail="The rows of one privacy unit would decide about the rows of others.",
         hint=f"Write {left} IN (SELECT {right} FROM {spell_name(listed.name)} WHERE ...). Or ask the owner for another "
@@ -374,7 +375,7 @@ def refuse_rows_in_having(node: exp.Expr) -> KeyholeError:
     """Return KH207 for a condition in HAVING that belongs to WHERE."""
     return KeyholeError(
         "KH207",
-        "this condition in HAVING reads neither an aggregate nor one key alone",
+        "this condition in HAVING reads no aggregate, and not just one key",
         hint="Move conditions on rows to WHERE.",
         position=find_position(node),
     )
@@ -400,10 +401,12 @@ def suggest_group_by_key(error: KeyholeError, table: Table, node: exp.Expr) -> K
 
 
 def suggest_with_own_numbers(error: KeyholeError, table: Table, *trees: exp.Expr) -> KeyholeError:
-    """Return the refusal of a subquery per privacy unit, with the numbers of the question around it in the hint.
+    """Return a refusal of a subquery per privacy unit, with the analyst's own numbers in its hint.
+
+    Its hint has the numbers of the question around the subquery.
 
     Parameters:
-        trees: the trees of that question, which is parsed separately.
+        trees: the trees of the analyst's question, from which the numbers are read.
     """
     return error.replace_hint(_write_example(table, *trees)) if (error.hint or "").startswith(_IN_WORDS) else error
 
@@ -484,6 +487,20 @@ def refuse_rows_as_units(node: exp.Expr, table: Table) -> KeyholeError:
     )
 
 
+def refuse_aggregate_of_groups(select: exp.Select, table: Table) -> KeyholeError:
+    """Return KH110 for a HAVING without GROUP BY over the groups of a subquery."""
+    key = next((spell_name(one.name) for one in table.columns if one.domain is not None), "")
+    sizes = f"(SELECT {key}, count(*) AS n FROM {spell_name(table.name)} GROUP BY {key}) AS sizes"
+    compared = f"SELECT {key} FROM {sizes} WHERE n > (SELECT avg(n) FROM {sizes})"
+    return KeyholeError(
+        "KH110",
+        "HAVING without GROUP BY compares an aggregate of all groups of a subquery",
+        detail="A question returns groups. Each of them can be compared with such an aggregate.",
+        hint=f"Instead you can ask: {compared};" if key else "Add GROUP BY.",
+        position=find_position(select),
+    )
+
+
 def refuse_groups_without_unit(group: exp.Expr, table: Table) -> KeyholeError:
     """Return KH110 for a subquery that groups by no column of the unit."""
     return refuse_unit_query(
@@ -551,4 +568,15 @@ def refuse_unknown_total(node: exp.Expr, table: Table) -> KeyholeError:
         detail="A total is count(*), count(x), sum(x), min(x), max(x), avg(x) or count(DISTINCT x) of a declared "
         "column, each with FILTER, or an expression of these. To count days, have the owner declare a column with "
         "their expression.",
+    )
+
+
+def refuse_partly_null(node: exp.Expr) -> KeyholeError:
+    """Return KH207 for a predicate that a comparison with NULL makes NULL in some groups, and private rows false."""
+    return KeyholeError(
+        "KH207",
+        f"{write_short(node)} is false in some groups and NULL in others, because of a comparison with NULL",
+        detail="Keyhole shows NULL only where public values, or groups that do not exist, make a predicate NULL.",
+        hint="Leave out the comparison with NULL, which is neither true nor false.",
+        position=find_position(node),
     )

@@ -30,7 +30,7 @@ from planner.aggregates.having_refusals import refuse_aggregate, refuse_group_co
 from planner.aggregates.key_thresholds import KeyPlaces, drop_missing_thresholds, restrict_thresholds
 from planner.aggregates.ranked_value import read_ranked_value
 from planner.aggregates.value_clips import describe_clips, find_clips, refuse_clips
-from planner.bind.bind_refusals import refuse_rows_in_having
+from planner.bind.bind_refusals import refuse_partly_null, refuse_rows_in_having
 from planner.bind.joined_tables import read_row_conditions
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
@@ -61,11 +61,12 @@ from planner.values.expressions import uses_clock
 class QuestionParts:
     """The parts of a question: its groups, its rows, its formula and its predicates.
 
-    The formula decides which groups are rows of the answer. A predicate may be false or NULL whatever the data, since a
-    threshold is NULL. `publicly_false_keys` and `publicly_null_keys` have, for each predicate and key column, the
-    indices of these key values. `null_predicates` has True for each predicate that is NULL for every group. A ranking,
-    `ranked`, is a comparison of its measure with 0. If the question `reads_clock`, it depends on the day. `clipped` has
-    a sentence for each expression without a declared range: which of its values count unchanged.
+    The formula decides which groups are rows of the answer. A predicate whose threshold is NULL is false or NULL
+    whatever the data. `publicly_false_keys` and `publicly_null_keys` list the key values with such thresholds, as
+    indices, for each predicate and key column. `null_predicates` has True for each predicate that is NULL unless it is
+    true. `ranked` is the measure of a ranking, as a comparison with 0. If the question `reads_clock`, it depends on
+    the day. `clipped` has a sentence for each expression without a declared range: which of its values count
+    unchanged.
     """
 
     keys: KeySpace
@@ -110,7 +111,7 @@ def read_question(
     alone = embedded.set_operation is None
     read = {leaf.offset: _read_leaf(leaf, given, per_unit, is_alone=alone) for leaf in list_leaves(embedded)}
     said = _read_formulas(embedded, given, read, clips={})
-    _check_group_comparisons(embedded, said, read, per_unit=per_unit is not None)
+    _check_group_comparisons(said, read, per_unit=per_unit is not None)
     clips = find_clips(_list_formulas(said))
     if not clips:
         return said
@@ -121,23 +122,21 @@ def read_question(
     return replace(said, clipped=describe_clips((said.formula, *said.predicates)))
 
 
-def _check_group_comparisons(
-    embedded: EmbeddedQuestion, said: QuestionParts, read: Mapping[int, "_Leaf"], *, per_unit: bool
-) -> None:
+def _check_group_comparisons(said: QuestionParts, read: Mapping[int, _Leaf], *, per_unit: bool) -> None:
     """Raise KH204 for a comparison with other groups of which some may be missing, or which is not supported.
 
-    It is not supported beside a set operation, HAVING, a ranking or totals of units.
+    It is not supported beside a set operation of other rows, HAVING beside predicates, or totals of units.
     """
     compared = [leaf for one in _list_formulas(said) for leaf in _list_comparisons(one)]
     beside = next((leaf for leaf in compared if leaf.reads_other_groups), None)
     if beside is None:
         return
-    in_predicates = any(leaf.reads_other_groups for one in said.predicates for leaf in _list_comparisons(one))
+    shown = (*said.predicates, *(() if said.ranked is None else (said.ranked,)))
+    in_predicates = any(leaf.reads_other_groups for one in shown for leaf in _list_comparisons(one))
     places = {
-        "beside UNION, INTERSECT or EXCEPT": embedded.set_operation is not None,
+        "beside UNION, INTERSECT or EXCEPT of other rows": not _have_same_rows(read.values()),
         "beside HAVING, which leaves some of them out": in_predicates and said.formula != HOLDS,
         "and asks where there are none": any(map(_hides_missing_groups, _list_formulas(said))),
-        "beside a ranking": said.ranked is not None,
         "of rows that are units' totals": per_unit,
         "beside a threshold of each group's own": any(leaf.key_thresholds is not None for leaf in compared),
         "beside a condition on keys in HAVING": any(leaf.by_key for leaf in read.values()),
@@ -145,6 +144,12 @@ def _check_group_comparisons(
     for place, is_there in places.items():
         if is_there:
             raise refuse_group_comparison(beside.text, beside.position, place)
+
+
+def _have_same_rows(leaves: Iterable[_Leaf]) -> bool:
+    """Return True if all SELECTs of a set operation read the same rows of the same groups."""
+    first, *others = leaves
+    return all(set(one.rows) == set(first.rows) and one.values == first.values for one in others)
 
 
 def _hides_missing_groups(formula: Having) -> bool:
@@ -185,6 +190,10 @@ def _read_formulas(
     formula, values = drop_missing_thresholds(_combine_formulas(embedded, formulas), whole)
     restricted = [restrict_thresholds(predicate, whole, values) for predicate in predicates]
     shown = [replace_unknown(predicate, FAILS) for predicate, _, _ in restricted]
+    possible = [replace_unknown(predicate, HOLDS) for predicate, _, _ in restricted]
+    for true, not_false, written in zip(shown, possible, embedded.predicates, strict=True):
+        if not_false not in (true, HOLDS):
+            raise refuse_partly_null(written.tree)
     first = next(iter(read.values()))
     selects = [leaf.tree for leaf in list_leaves(embedded)]
     shared = [condition for meaning, (_, condition) in first.rows.items() if meaning in common]
@@ -196,8 +205,7 @@ def _read_formulas(
         publicly_false_keys=tuple(false_at for _, false_at, _ in restricted),
         publicly_null_keys=tuple(null_at for _, _, null_at in restricted),
         null_predicates=tuple(
-            one == FAILS and replace_unknown(predicate, HOLDS) == HOLDS
-            for one, (predicate, _, _) in zip(shown, restricted, strict=True)
+            true != HOLDS and not_false == HOLDS for true, not_false in zip(shown, possible, strict=True)
         ),
         ranked=ranked,
         reads_clock=any(uses_clock(tree) for leaf in list_leaves(embedded) for tree in leaf.trees),
@@ -343,7 +351,7 @@ def _read_formula(
         constants=given,
         fixed_columns=leaf.fixed,
         where=where,
-        values=tuple(values.items()),
+        key_values=tuple(values.items()),
         clips=clips,
     )
     own = [node for meaning, (node, _) in leaf.rows.items() if meaning not in common]
@@ -378,7 +386,7 @@ def _read_predicates_and_ranking(
         constants=given,
         fixed_columns=leaf.fixed,
         where=where,
-        values=tuple(values.items()),
+        key_values=tuple(values.items()),
         clips=clips,
     )
     ranked = None if embedded.ranked is None else read_ranked_value(embedded.ranked.tree, within)

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.bind_refusals import (
+    refuse_aggregate_of_groups,
     refuse_further_groups,
     refuse_groups_without_unit,
     refuse_join_of_totals,
@@ -51,7 +52,7 @@ MOST_READERS = 64  # questions over one subquery: each takes a copy of it, and t
 class UnitQuestion:
     """A question that reads a subquery per unit: its SELECT and clauses, and the scope of its names.
 
-    `with_text` is the WITH clause that the question needs when it is read by itself.
+    `with_text` is the WITH clause that the question needs if it is planned without its statement.
     """
 
     select: exp.Select
@@ -110,9 +111,19 @@ def _is_unit_query(select: exp.Select, question: exp.Select, node: exp.Table, ta
     return any(column.domain is None for column in groups) and by_unit
 
 
+def _is_read_as_a_whole(select: exp.Select) -> bool:
+    """Return True if a HAVING without GROUP BY compares all rows of a subquery or WITH query together."""
+    around = select.parent
+    read = list_references(around) if isinstance(around, exp.CTE) else (around,)
+    readers = [one.find_ancestor(exp.Select) for one in read if one is not None]
+    return any(
+        one is not None and one.args.get("having") is not None and one.args.get("group") is None for one in readers
+    )
+
+
 def _read_query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> UnitQuery:
     if table.is_row_unit:
-        raise refuse_rows_as_units(select, table)
+        raise (refuse_aggregate_of_groups if _is_read_as_a_whole(select) else refuse_rows_as_units)(select, table)
     for key, value in select.args.items():
         if value and key in ("joins", "laterals"):
             message = "a subquery per privacy unit reads one table, without joins"
@@ -129,6 +140,8 @@ def _read_query(select: exp.Select, node: exp.Table, table: Table, text: str, to
     scope = Scope(table=table, alias=read_alias(node))
     groups = list_grouped_columns(select, scope)
     if not any(column.name in table.unit for column in groups):
+        if _is_read_as_a_whole(select):
+            raise refuse_aggregate_of_groups(select, table)
         raise refuse_groups_without_unit(select.args["group"], table)
     place = find_clauses(node, tokens)
     check_matches_tree(place, select, tokens)
@@ -227,7 +240,10 @@ def _renames_columns(node: exp.Expr) -> bool:
 
 
 def _list_columns(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) -> Iterator[tuple[str, str]]:
-    """Yield the subquery's columns by name, each with the column of the question's table that it becomes."""
+    """Return the subquery's result as a table, for the question that reads it.
+
+    One privacy unit has at most one row in each group.
+    """
     taken = {column.name for column in groups} | set(scope.table.unit)
     for item in select.expressions:
         node = strip_parentheses(item.this if isinstance(item, exp.Alias) else item)
@@ -278,7 +294,7 @@ def list_totals(select: exp.Select, query: UnitQuery) -> Iterator[tuple[str, str
 
 
 def make_unit_table(query: UnitQuery, totals: tuple[Column, ...]) -> Table:
-    """Return the table that the subquery is to the question around it.
+    """Return the subquery as a table that the question around it reads.
 
     One privacy unit has at most one row in each group.
     """
@@ -369,7 +385,7 @@ def _check_shared_query(cte: exp.CTE, table: Table) -> None:
 
 
 def check_groups(query: UnitQuery, keys: tuple[Column, ...], group: exp.Expr) -> None:
-    """Refuse a question whose groups would have several rows of one unit (KH110)."""
+    """Raise KH110 for a question whose groups could have several rows of one unit."""
     named = {key.name for key in keys}
     more = [column.name for column in query.groups if column.name not in named and column.name not in query.table.unit]
     if more:

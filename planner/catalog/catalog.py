@@ -55,7 +55,7 @@ def _quote(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowCap:
-    """Bounding by choosing rows: at most `rows` per (unit, key), by md5 of seed and the declared `unique` column."""
+    """A bound by choosing rows: at most `rows` per unit and key, by md5 of seed and the declared `unique` column."""
 
     rows: int
     unique: str
@@ -65,7 +65,7 @@ class RowCap:
 class Grouping:
     """The owner's bounds of one unit in the groups of these key columns.
 
-    None, or a missing entry, means the table's bound.
+    If a bound is None or missing, the table's own bound applies.
 
     `groups` is the number of groups in which a unit counts, and `rows` the number of its rows that count in one group.
     `per_unit` maps a measure to the range of a unit's total in one group, in the user's units. `computed` are the
@@ -91,7 +91,7 @@ class Total:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns that it reads."""
+        """The columns that the expression reads."""
         return frozenset(name for names, _ in self.products for name in names)
 
     @property
@@ -103,7 +103,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionRange:
-    """The declared range of an expression of one row. Values beyond it are clipped; a length of time is in seconds."""
+    """The declared range of an expression of one row. Values beyond the range are clipped. A duration is in seconds."""
 
     expression: str
     ends: tuple[Decimal, Decimal]
@@ -137,7 +137,8 @@ class UnitRoot:
 class Member:
     """One of several private tables that are joined on their unit.
 
-    `columns` are its columns, each with its name in the joined table. The join reads at most `rows` rows of one unit.
+    `columns` pairs the table's own name of each column with its name in the join. The join reads at most `rows` rows
+    of one unit.
     """
 
     table: "Table"
@@ -147,9 +148,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class UnitPath:
-    """The step by which a row finds its unit: its columns `from_columns` equal the columns `to_columns` of `table`.
+    """The step from a row to its privacy unit: its columns `from_columns` equal the columns `to_columns` of `table`.
 
-    The unit's columns are those of `table`, in their order. The row's own table has them beside its columns. A row
+    The unit's columns are those of `table`, in their order. The row's own table has them as further columns. A row
     finds at most one row of `table`, whatever `table` holds; a row that finds none belongs to no unit. If a question
     joins `table` along the step, `added_columns` are the further columns that it gets, each with its name in the row's
     table.
@@ -171,12 +172,12 @@ class UnitPath:
 class UnitList:
     """A list of privacy units: those with rows of `table` for which `rule` holds. A unit of NULL is on no list.
 
-    `rule` is what the planner reads from these rows, and `meaning` the same as text. Lists are equal if their meanings
-    and tables are equal. `description` is the list in the analyst's words. If the list `is_negated`, it selects the
-    units that are not on it. With `key_columns`, a unit is listed together with a key, and each row of a question is
-    checked for its unit and key. `key_columns` are pairs of a column of the list and one of the question's table.
-    `comparison` is an operator, a column of the list and one of `table`: some value of the first must compare so with
-    the second.
+    `rule` is the condition that the planner reads from these rows, and `meaning` is the same as text. Lists are equal
+    if their meanings and tables are equal. `description` is the list in the analyst's words. If the list `is_negated`,
+    it selects the units that are not on it. With `key_columns`, a unit is listed together with a key, and each row of
+    a question is checked for its unit and key. `key_columns` are pairs of a column of the list and one of the
+    question's table. `comparison` is an operator, a column of the list and one of `table`: for some row of the list
+    the comparison must hold.
     """
 
     table: "Table"
@@ -197,8 +198,8 @@ class UnitList:
 class UnitValues:
     """The values computed from one unit's own rows of `table`. Each row of the unit has them as columns.
 
-    `rule` is what the planner computes from these rows, and `meaning` the same as text. Values are equal if their
-    meanings and tables are equal.
+    `rule` says how the planner computes the values from these rows, and `meaning` is the same as text. Two such values
+    are equal if their meanings and tables are equal.
     """
 
     table: "Table"
@@ -223,25 +224,25 @@ class NamedStep:
 class Table:
     """One private table. An empty `unit` means the row is the privacy unit and needs no bounding.
 
-    `rows_per_unit` clips a unit's COUNT per key (default bounding); `row_cap` chooses rows instead. The catalog's table
-    has the bounds for keys that `groupings` do not mention. A question's table has the bounds for its own keys and no
-    groupings. `relation` is the name of the data in the source (a table, or a file function of DuckDB), as the owner
-    wrote it. `root` is set if the owner promises that the units are those of another table, in the same order of
-    columns. With `members` the table is their join on the unit and has no relation of its own. With a `path` the unit's
-    columns belong to another table, which rows reach by that path.
+    `rows_per_unit` clips a unit's COUNT per key (default bounding); `row_cap` chooses rows instead. The catalog's
+    table has the bounds for keys that `groupings` do not mention. A question's table has the bounds for its own keys
+    and no groupings. `relation` is the name of the data in the source (a table, or a file function of DuckDB), as the
+    owner wrote it. `root` is set if the owner promises that the units are those of another table, in the same order of
+    columns. With `members` the table is their join on the unit and has no relation of its own. With a `path` the
+    unit's columns belong to another table, to which each row leads by that path.
 
     `lists` restrict the units of a question's table: a unit must be on at least one list of each clause. `own` are
-    columns that such a table has for each unit. `fixed` restricts its rows to certain key values before they are
-    bounded. `bands` are thresholds that the owner proposes for its counts. With `append_only` rows are added, never
-    changed or deleted. `arrival_column` says when a row was added, and no later row has an earlier value. With
-    `covers_cut_units` the promise per cell also covers units that the bounds cut, and is charged for them.
+    columns of a question's table that hold values of each unit. `fixed` restricts its rows to certain key values
+    before they are bounded. `bands` are thresholds that the owner proposes for its counts. With `append_only` rows are
+    added, never changed or deleted. `arrival_column` says when a row was added, and no later row has an earlier value.
+    With `covers_cut_units` the promise per cell also covers units that the bounds cut, and is charged for them.
     `joined_rows` is the number of rows of one unit that a join with other private tables reads at most; None means an
     equal share of the common limit.
 
     `cut_rows` is the share of rows that bounds leave out, by keys, as the owner publishes it. `totals` are ranges of a
-    unit's totals of expressions, as `per_unit` is of a column. `ranges` are ranges of expressions, as `bounds` are of a
-    column. `groups_by` is the declaration from which a question's table by computed keys has its `groups_per_unit`, if
-    that declares an expression. `steps` are the WITH queries that `relation` reads, each after those that it reads
+    unit's totals of expressions, as `per_unit` is of a column. `ranges` are ranges of expressions, as `bounds` are of
+    a column. `groups_by` is the declaration from which a question's table by computed keys has its `groups_per_unit`,
+    if that declares an expression. `steps` are the WITH queries that `relation` reads, each after those that it reads
     itself. `keys` are sets of columns that the source kept unique together when it was opened. A statement that relies
     on one checks it again as the rows are read.
     """
@@ -277,7 +278,7 @@ class Table:
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:
-        """Return the columns of bands that clients see: a measure's bands after it, then those of rows and of units."""
+        """The columns of bands that clients see, each measure's bands after it, then those of rows and units."""
         of_measures = (
             BandColumn(f"{column.name}_{bands.aggregate}_band", column.name, bands)
             for column in self.columns
@@ -327,7 +328,7 @@ class Table:
         return any(key <= given for key in self.keys)
 
     def determines(self, column: Column) -> bool:
-        """Return True if one privacy unit has at most one value of the column, because the unit contains it."""
+        """Return True if one privacy unit has at most one value of the column: it is one of the unit's columns."""
         if column.name in self.unit or column.is_determined:
             return True
         if column.derivation is None:
@@ -345,9 +346,9 @@ class Table:
         return base in stored or any(unit.derivation == column.derivation for unit in units)
 
     def is_fixed_by_unit(self, column: Column) -> bool:
-        """Return True if the unit contains the column, so that removing rows of a unit never changes its value.
+        """Return True if the unit's columns include the column. Removing rows of a unit then never changes its value.
 
-        A value computed from a unit's own rows does not qualify: it changes when some of these rows are removed.
+        A value computed from a unit's own rows does not qualify, since removing some of these rows changes it.
         """
         if not self.own:
             return self.determines(column)
@@ -376,19 +377,19 @@ class Table:
 
     @property
     def bare_table(self) -> "Table":
-        """The stored table without the conditions and computed columns of a question."""
+        """The stored table, without a question's conditions and computed columns."""
         if self.path is None and not self.lists and not self.own:
             return self
         return replace(self, path=None, lists=(), own=())
 
     @property
     def reads_several_tables(self) -> bool:
-        """Return True if rows of several tables decide about one of its rows: a join, or a path to the unit."""
+        """Return True if rows of several tables decide about one row of this table: a join, or a path to the unit."""
         return bool(self.members) or self.path is not None
 
     @property
     def is_joined_along_path(self) -> bool:
-        """Return True if a question joins it with the table at the end of its path, and so has columns of both."""
+        """Return True if a question joins this table with the table at the end of its path, and has columns of both."""
         return self.path is not None and bool(self.path.added_columns)
 
     @property
@@ -439,8 +440,8 @@ class Table:
 class PublicTable:
     """A public table, pinned: columns and rows are copied into the shadow.
 
-    `required` are its columns without NULL, and `unique` the columns whose values all differ. The source declares both
-    and the pinned rows confirm them. `results` caches what questions computed from the rows.
+    `not_null_columns` are its columns without NULL, and `unique` the columns whose values all differ. The source
+    declares both and the pinned rows confirm them. `results` caches what questions computed from the rows.
     """
 
     name: str
@@ -477,12 +478,12 @@ NUMBERS = ("null", "threshold", "bands", "refuse")
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The accuracy that applies where the analyst set none.
+    """The accuracy that applies if the analyst set none.
 
     `tolerance` is text: '10%', '25', or 'count=25, age=2'. `min_rows` is the group size m for which an AVG's tolerance
-    is meant. `mechanisms` are those that may be chosen instead of `mechanism`. `numbers` is one of `NUMBERS`: the
-    content of a column that asks how large a group is. `guard` is "add" or "refuse": what happens to a comparison that
-    needs a guard.
+    is meant. `mechanisms` are those that may be chosen instead of `mechanism`. `numbers` is one of `NUMBERS`: the form
+    in which a column shows the size of a group. `guard` is "add" or "refuse": what happens to a comparison that needs
+    a guard.
     """
 
     fnr: float
@@ -513,6 +514,7 @@ class Budget:
 
     A question whose worst case per group is above `approval_above` needs the owner's approval. `tables` have caps of
     their own. With a `delta`, the caps on a unit hold except with that probability, and more questions fit into them.
+    `delta_per_cell` is the same for `per_predicate`, the cap on a group.
     """
 
     per_predicate: float
@@ -522,6 +524,7 @@ class Budget:
     approval_above: float | None = None
     tables: tuple[TableCaps, ...] = ()
     delta: float | None = None
+    delta_per_cell: float | None = None
 
     def find_approval_limit(self, tables: Iterable[str]) -> float | None:
         """Return the smallest worst case per group above which a question about these tables needs approval.
@@ -553,8 +556,8 @@ class Analyst:
 class Catalog:
     """Everything public that answering needs. `digest` identifies the policy and the pinned data.
 
-    Answers leave at multiples of `release_every_ms` after reading began; 0 means at once. `pace` is the measured speed
-    of the source, `sizes` are the table sizes that the owner declares, and `source_names` are further names that
+    Answers are sent at multiples of `release_every_ms` after reading began; 0 means at once. `pace` is the measured
+    speed of the source, `sizes` are the table sizes that the owner declares, and `source_names` are further names that
     clients may use for tables. None of these three is part of the digest.
     """
 
@@ -575,7 +578,7 @@ class Catalog:
     source_names: tuple[SourceName, ...] = ()
 
     def replace_numbers(self, numbers: str) -> "Catalog":
-        """Return the same catalog with another choice for the content of number columns, one of `NUMBERS`."""
+        """Return the same catalog with another of `NUMBERS`: the form in which number columns are shown."""
         return (
             self
             if numbers == self.defaults.numbers

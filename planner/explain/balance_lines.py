@@ -9,22 +9,25 @@ from planner.question.plan import Plan
 
 
 def write_balance_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
-    """Yield the cost of a question and the rest of its budgets, with every detail, as lines of EXPLAIN."""
+    """Yield the cost of a question and its remaining budgets, with every detail, as lines of EXPLAIN."""
     yield from _write_price_lines(plan, left)
-    if left.stored is None and left.payment is not None and left.payment.unit_form is not None:
-        yield f"  Unit: {left.payment.unit_form.sentence}"
+    if left.stored is None and left.payment is not None and left.payment.form is not None:
+        yield f"  {left.payment.form.label}: {left.payment.form.sentence}"
     if left.stored is None:
         yield _write_left_line(left, verdict=_write_verdict(plan, left))
     yield from _write_further_lines(plan, left)
 
 
 def write_brief_balance_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
-    """Yield the cost of a question, the rest of its budgets if too little is left, and the noise that is reused."""
+    """Yield the cost of a question as lines of EXPLAIN.
+
+    Add the remaining budgets if they do not suffice, and reused noise.
+    """
     yield from _write_price_lines(plan, left)
     if left.stored is None and left.payment is not None:
-        form = left.payment.unit_form
+        form = left.payment.form
         if form is not None and form.uses_curve:
-            yield f"  Unit: {form.sentence}"
+            yield f"  {form.label}: {form.sentence}"
     if left.stored is None and left.refuses(plan):
         yield _write_left_line(left, verdict=_write_verdict(plan, left))
     yield from _write_further_lines(plan, left)

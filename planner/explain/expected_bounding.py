@@ -30,7 +30,8 @@ class ExpectedCut:
 class ExpectedClipping:
     """The share of an aggregate that clipping is expected to cut, between 0 and 1.
 
-    `spread_share` is for rows spread over as many groups as a unit may be in, `concentrated_share` for all rows in one.
+    `spread_share` assumes that a unit's rows are spread over as many groups as it may be in. `concentrated_share`
+    assumes that all of them are in one group.
     """
 
     name: str
@@ -73,7 +74,7 @@ def list_expected_clipping(plan: Plan, *, mean_rows: float, groups: float | None
 
 def _compute_share(plan: Plan, functional: Functional, ratio: float) -> float:
     table = plan.question.table
-    if functional.measure is Measure.UNITS:
+    if functional.measure in (Measure.UNITS, Measure.UNIT_PARTS):
         return 0.0
     if functional.unit_range is None or table.rows_per_unit is None:
         return float(ratio**table.row_cap.rows) if table.row_cap else 0.0

@@ -41,7 +41,7 @@ class Branch:
     children: tuple["Branch", ...]
 
     def walk(self) -> Iterator["Branch"]:
-        """Yield the node and all its descendants, parents first."""
+        """Yield the node and all its descendants. Each parent comes before its children."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -106,7 +106,9 @@ def _find_noise(plan: Plan, cut: Cut) -> int:
 
 
 def _describe_sharing(plan: Plan, first: str) -> str:
-    return f"decided together with {first}" if plan.calibration.whole_question else f"same noise as {first}"
+    if plan.calibration.whole_question:
+        return f"decided together with {first}"
+    return f"{'charged with' if plan.calibration.divergences else 'same noise as'} {first}"
 
 
 def _describe_cost(plan: Plan, cut: Cut) -> str:

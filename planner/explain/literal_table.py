@@ -1,5 +1,6 @@
 """EXPLAIN VERBOSE's table: the formula as typed and as evaluated, each literal's rates and price, and the sum."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
@@ -48,12 +49,15 @@ def write_formula_lines(plan: Plan) -> Iterator[str]:
     spelled = [
         spell_formula(order_formula(one, named), map_letters(named), both="and", either="or") for one in plan.canonical
     ]
-    typed = [spell_formula(one, map_typed_letters(plan, named), both="and", either="or") for one in plan.asked_question.formulas]
+    typed = [
+        spell_formula(one, map_typed_letters(plan, named), both="and", either="or")
+        for one in plan.asked_question.formulas
+    ]
     for name, one, formula in zip(_list_headings(plan), plan.canonical, spelled, strict=True):
         ways = "folded, not minimised"
         if one.is_minimal:
             ways = (
-                f"minimal; {_write_ways(len(one.implicants))} to be true, {_write_ways(len(one.clauses))} to be false"
+                f"minimal; {_count_ways(len(one.implicants))} to be true, {_count_ways(len(one.clauses))} to be false"
             )
         yield f"  {name}{shorten_formula(formula)}        {ways}"
     listed = _choose_most_expensive(plan, named)
@@ -95,7 +99,7 @@ def _write_guard_lines(listed: tuple[NamedLiteral, ...]) -> Iterator[str]:
 
 
 def shorten_formula(formula: str) -> str:
-    """Cut a formula to a few lines of a terminal."""
+    """Cut a formula's text to a few lines of a terminal."""
     return formula if len(formula) <= LONGEST_FORMULA else f"{formula[: LONGEST_FORMULA - 30]} ...: {_OMITTED}"
 
 
@@ -107,7 +111,7 @@ def _choose_most_expensive(plan: Plan, named: tuple[NamedLiteral, ...]) -> tuple
     return tuple(named[place] for place in sorted(places[:MOST_ROWS]))
 
 
-def _write_ways(count: int) -> str:
+def _count_ways(count: int) -> str:
     return f"{count} way{'' if count == 1 else 's'}"
 
 
@@ -120,7 +124,7 @@ def _write_cells(plan: Plan, one: NamedLiteral, named: tuple[NamedLiteral, ...])
     promised = plan.question.accuracy
     rates = f"fnr {write_share(test.fnr, of=promised.fnr)}", f"fpr {write_share(test.fpr, of=promised.fpr)}"
     if first != one:
-        sharing = "decided together with" if together else "same noise as"
+        sharing = "decided together with" if together else "charged with" if test.table else "same noise as"
         return f"{one.letter}  {one.text}", band, "", "", f"{sharing} {first.letter}", ""
     if test.beside is not None:
         beside = next(other for other in named if _reads_same_sum(plan, other.cut.functional, index))
@@ -148,11 +152,12 @@ def _reads_same_noise(plan: Plan, one: int, other: int) -> bool:
 
 
 def _write_common_noise(plan: Plan, named: tuple[NamedLiteral, ...]) -> Iterator[str]:
-    """Yield a line for every common sum: its terms, its readers, and its cost."""
+    """Yield a line for every common sum: its terms, its readers, and its cost. The bins of a quantile share a line."""
     if not plan.worst_case_epsilon:
         return  # every sum cancels out
     looks = len(list_look_parts(plan.calibration))
     often = f"; looks {looks} times at most, at all sums together" if looks > 1 else ""
+    lines = list[str]()
     for place, noise in enumerate(list_common_sums(plan)):
         users = ", ".join(one.letter for one in named if one.cut.functional in noise.functionals)
         moved = spell_number(noise.sum.sensitivity * noise.sum.unit_size)
@@ -160,14 +165,16 @@ def _write_common_noise(plan: Plan, named: tuple[NamedLiteral, ...]) -> Iterator
         bounded = "" if clipped is None else f"; {clipped}"
         groups = count_groups_read(plan, place)
         read = "" if groups is None else f"; {groups.text}"
-        yield (
+        lines.append(
             f"  Noise of {users}: {noise.sum.name}; epsilon {write_ceiling(noise.epsilon)}, "
             f"sensitivity {moved}{bounded}{read}{often}"
         )
+    for line, times in Counter(lines).items():
+        yield line if times == 1 else f"{line}; {times} bins, of which a row is in one"
 
 
 def write_noise_lines(plan: Plan) -> Iterator[str]:
-    """Yield a line for every noisy value: its literals, its change by one privacy unit, and its looks."""
+    """Yield a line for every noisy value: the literals that read it, its change by one privacy unit, and its looks."""
     named = letter_literals(plan)
     if plan.calibration.task.common is not None:
         yield from _write_common_noise(plan, named)
@@ -176,7 +183,8 @@ def write_noise_lines(plan: Plan) -> Iterator[str]:
     for index in indices[:1] if plan.calibration.whole_question else indices:
         functional, test = plan.question.functionals[index], plan.calibration.tests[index]
         users = ", ".join(one.letter for one in named if one.cut.functional == index)
-        yield f"  Noise of {users}: {'; '.join(_write_notes(plan, functional, test))}"
+        drawn = "Noise" if test.table is None else "Look" if len(users) == 1 else "Looks"
+        yield f"  {drawn} of {users}: {'; '.join(_write_notes(plan, functional, test))}"
 
 
 def _write_notes(plan: Plan, functional: Functional, test: FunctionalTest) -> Iterator[str]:
@@ -186,6 +194,8 @@ def _write_notes(plan: Plan, functional: Functional, test: FunctionalTest) -> It
         yield clipped
     if test.block > 1:
         yield f"noise on blocks of {test.block} steps"
+    if test.table is not None and test.table.block > 1:
+        yield f"a table of blocks of {test.table.block} steps"
     index = plan.question.functionals.index(functional)
     shared = plan.sharing is not None and index in plan.sharing.functionals
     if shared:
@@ -209,9 +219,9 @@ def _name_unit(plan: Plan) -> Mapping[str, str]:
 
 
 def describe_clipping(plan: Plan, functional: Functional, *, unit: str, total: str) -> str | None:
-    """Return a clause on the range in which one unit counts. Return None if the policy clips no total per unit.
+    """Return a clause on the range to which one unit's contribution is clipped.
 
-    `unit` names the unit, and `total` its total.
+    Return None if the policy clips no total per unit. `unit` names the unit, and `total` its total.
     """
     if functional.unit_range is None or functional.measure is Measure.UNITS:
         return None
@@ -230,7 +240,7 @@ def describe_clipping(plan: Plan, functional: Functional, *, unit: str, total: s
 
 
 def write_cost_lines(plan: Plan) -> Iterator[str]:
-    """Yield lines on the worst case beside other mechanisms, on joint costs of one unit, and on most groups' loss."""
+    """Yield lines on the cost: worst cases of other mechanisms, joint costs of one unit, and losses of far groups."""
     whole = plan.calibration.whole_question
     others = (
         [] if whole or not plan.question.functionals else [f"separate sums {write_ceiling(sum_separate_costs(plan))}"]
@@ -250,15 +260,17 @@ def write_cost_lines(plan: Plan) -> Iterator[str]:
         mechanism = f"{mechanism} and ranking" if plan.question.functionals else "ranking"
     compared = f" ({'; '.join(others)})" if others else ""
     yield f"  Worst case {write_ceiling(plan.worst_case_epsilon)} with mechanism {mechanism}{compared}"
+    if plan.compared_tests is not None:
+        yield f"  Tests: {plan.compared_tests.sentence}"
     yield from _write_joint_lines(plan)
     wider = compute_one_step_cost(plan)
     if wider is not None:
-        yield f"  A tolerance of one step where there is none would bring it to {write_ceiling(wider)}"
+        yield f"  With a tolerance of one step for literals without one, the worst case would be {write_ceiling(wider)}"
     expected = list_expected_losses(plan)
     if expected:
         distances = ", ".join(str(tolerances) for tolerances, _ in expected)
         losses = ", ".join(write_ceiling(epsilon) for _, epsilon in expected)
-        yield f"  Most groups stop early: {distances} tolerances short of the thresholds, one loses about {losses}"
+        yield f"  Most groups stop early: a group {distances} tolerances short of its thresholds loses about {losses}"
 
 
 def _write_joint_lines(plan: Plan) -> Iterator[str]:
@@ -274,7 +286,8 @@ def _write_joint_lines(plan: Plan) -> Iterator[str]:
     more = f", ... ({len(groups) - MOST_SETS} more)" if len(groups) > MOST_SETS else ""
     unit = "row" if plan.question.table.is_row_unit else f"({plan.question.table.unit_text})"
     whole = " in full" if any(len(group.functionals) == len(first) for group in groups) else ""
-    yield f"  No {unit} changes all of them{whole}: the most expensive of {', '.join(listed)}{more} is the worst case"
+    sums = f"{', '.join(listed)}{more}"
+    yield f"  No {unit} changes all of them{whole}, so the worst case is the most expensive of {sums}"
 
 
 def _spell_sum(group: JointCost, first: Mapping[int, str]) -> str:

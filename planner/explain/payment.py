@@ -9,7 +9,7 @@ from planner.explain.rounded_numbers import spell_number, write_ceiling, write_f
 
 
 class Payer(StrEnum):
-    """The owner of a balance: one group, one privacy unit over all groups, or a whole table."""
+    """The kind of a balance: of one group, of one privacy unit over all groups, or of a whole table."""
 
     GROUP = "group"
     UNIT = "unit"
@@ -18,7 +18,10 @@ class Payer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RemainingBalance:
-    """The rest of one balance and its cap, in epsilon. With many groups it is the group that has least."""
+    """The rest of one balance and its cap, in epsilon.
+
+    If a question has many groups, it is the group with the least rest.
+    """
 
     payer: Payer
     epsilon: float
@@ -26,29 +29,51 @@ class RemainingBalance:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitCharge:
-    """The way in which a privacy unit's balance is charged, if the policy has a `delta`.
+class ChargeForm:
+    """The way in which the balances of a unit and of groups are charged, if the policy has a delta for them.
 
-    If it `uses_curve`, in Rényi divergences; else as a plain sum. `pure_further` is the number of such questions that
-    would fit as a plain sum.
+    If it `uses_curve`, the charge is in Rényi divergences; else it is a plain sum. `unit_delta` and `group_delta` are
+    None if that balance is always a plain sum. `pure_further` is the number of equal questions that would still fit as
+    plain sums. If it `gives_back_looks`, a group is charged only for the looks that it has had.
     """
 
-    delta: float
+    unit_delta: float | None
+    group_delta: float | None
     uses_curve: bool
     pure_further: int
+    gives_back_looks: bool = False
+
+    @property
+    def label(self) -> str:
+        """The balances that it is about, as EXPLAIN names them."""
+        if self.group_delta is None:
+            return "Unit"
+        return "Groups" if self.unit_delta is None else "Unit, groups"
 
     @property
     def sentence(self) -> str:
-        """The explanation for EXPLAIN."""
+        """The explanation of the charge, for EXPLAIN."""
+        if self.group_delta is None:
+            charged, caps = "one unit is", "Its cap then holds"
+        else:
+            charged, caps = (
+                "each group is" if self.unit_delta is None else "one unit and each group are",
+                "Caps then hold",
+            )
         if not self.uses_curve:
             return (
-                "one unit is charged a plain sum, since no more such questions would fit in Rényi divergences. If it "
-                "loses less in the end, the difference comes back."
+                f"{charged} charged a plain sum, since no more such questions would fit in Rényi divergences. If it "
+                "loses less in the end, the difference is refunded."
             )
+        deltas = sorted({f"{delta:g}" for delta in (self.unit_delta, self.group_delta) if delta is not None})
         return (
-            "one unit is charged in Rényi divergences, since more such questions fit (as a plain sum "
-            f"{self.pure_further:,}). Its cap then holds except with a delta of {self.delta:g}. All noise is drawn at "
-            "once, every group is charged in full, and nothing comes back."
+            f"{charged} charged in Rényi divergences, since more such questions fit (as a plain sum "
+            f"{self.pure_further:,}). {caps} except with a delta of {' and '.join(deltas)}. "
+            + (
+                "Looks that do not run are refunded."
+                if self.gives_back_looks
+                else "Every group is charged in full, and nothing is refunded."
+            )
         )
 
 
@@ -57,13 +82,14 @@ class Payment:
     """The highest cost of a question, in epsilon, and the rest of the balances that it charges.
 
     Guarantee: a function of the question, the policy and the ledger, as the asking analyst may see it. The worst cases
-    of `further` more questions at the same price over the same groups fit into every balance that counts over
+    of `further_questions` more questions at the same price over the same groups fit into every balance that counts over
     questions; since most groups lose less than the worst case, more may fit in the end.
 
     `group` is the most that one group loses; if it `covers_all_cells`, the most that any cell of all tables with the
     same units loses. `unit` is the most that one privacy unit (`unit_text`) loses in `groups` groups, None if each row
-    is a unit. `unit_form` says how its balance is charged, None for a plain charge. `left` has the tightest balance of
-    each payer. `further` is None if it costs nothing; else `limit` names the limit from which `further` comes.
+    is a unit. `form` says how balances are charged, None for a plain charge. `left` has the tightest balance of
+    each payer. `further_questions` is None if the question costs nothing; else `limit_name` names the limit that
+    decides `further_questions`.
     """
 
     group: float
@@ -73,18 +99,20 @@ class Payment:
     left: tuple[RemainingBalance, ...]
     further_questions: int | None
     limit_name: str = ""
-    unit_form: UnitCharge | None = None
+    form: ChargeForm | None = None
     covers_all_cells: bool = False
 
     @property
     def cost(self) -> str:
         """The cost in words: `at most 0.37 epsilon for a group, 4.44 for one (household_id) in 12 groups`."""
+        curves = self.form if self.form is not None and self.form.uses_curve else None
         payer = "presence in any cell" if self.covers_all_cells else "a group"
+        payer += " by itself" if curves is not None and curves.group_delta is not None else ""
         cost = f"at most {_write_epsilon(self.group)} epsilon for {payer}"
         if self.unit is None:
             return cost
         within = f" in {self.groups} groups" if self.groups > 1 else ""
-        by_itself = " by itself" if self.unit_form is not None and self.unit_form.uses_curve else ""
+        by_itself = " by itself" if curves is not None and curves.unit_delta is not None else ""
         return f"{cost}, {_write_epsilon(self.unit)} for one ({self.unit_text}){within}{by_itself}"
 
     @property
@@ -100,7 +128,7 @@ class Payment:
         return f"left {' and '.join(parts)}" if parts else ""
 
     def write_charged(self) -> str:
-        """Return the sentence on the payment for an answer that was just charged."""
+        """Return the sentence on the cost of an answer that was just charged."""
         match self.further_questions:
             case None:
                 room = ""
@@ -111,7 +139,7 @@ class Payment:
         return self._write_sentence(room)
 
     def write_price(self) -> str:
-        """Return the sentence on the payment for a question that has not been asked yet."""
+        """Return the sentence on the cost of a question that has not been asked yet."""
         match self.further_questions:
             case None:
                 room = ""
@@ -123,7 +151,7 @@ class Payment:
 
     def _write_sentence(self, room: str) -> str:
         if room and self.limit_name:
-            room = f"{room} (limit: {self.limit})"
+            room = f"{room} (limit: {self.limit_name})"
         told = ": ".join(part for part in (self.balance, room) if part) if self.left else ""
         return "; ".join(part for part in (self.cost, told) if part) + "."
 
@@ -137,7 +165,8 @@ class Payment:
             "left": [{"of": one.payer.value, "epsilon": one.epsilon, "cap": one.cap} for one in self.left],
             "further_questions": self.further_questions,
             "limit": self.limit_name or None,
-            "unit_delta": None if self.unit_form is None or not self.unit_form.uses_curve else self.unit_form.delta,
+            "unit_delta": None if self.form is None or not self.form.uses_curve else self.form.unit_delta,
+            "group_delta": None if self.form is None or not self.form.uses_curve else self.form.group_delta,
         }
 
 

@@ -11,17 +11,20 @@ from planner.question.question import Ranked
 
 
 def write_ranking_promise(plan: Plan) -> str | None:
-    """Return the promise about the order and the end of a ranking. Return None if the question ranks nothing."""
+    """Return the ranking's promise: how often the order is wrong, or the wrong groups are returned.
+
+    Return None if the question ranks nothing.
+    """
     ranked, ranking, accuracy = plan.question.ranked, plan.ranking, plan.question.accuracy
     if ranked is None or ranking is None:
         return None
-    limit, apart = ranking.task.limit, f"more than {spell_number(ranked.slack)} in {_write_measure(ranked)}"
+    limit, apart = ranking.task.limit, f"more than {spell_number(ranked.tolerance_value)} in {_write_measure(ranked)}"
     within = f" in its {', '.join(ranked.partition)}" if ranked.partition else ""
     least = write_percent(min(accuracy.fnr, accuracy.fpr))
     if ranking.task.allows_any_cut:
         return (
-            f"wherever all are cut{within}, a group that is {apart} from the next beyond either cut stands on the "
-            f"wrong side at most {least} of the time"
+            f"in every part of the order{within}, a group that is {apart} from the next group beyond either end "
+            f"stands outside at most {least} of the time"
         )
     if ranking.task.offset:
         return (
@@ -47,7 +50,7 @@ def write_ranking_promise(plan: Plan) -> str | None:
 
 def _write_measure(ranked: Ranked) -> str:
     """Return the words for the ranked value; for a mean, with the least number of values that divides it."""
-    divided = "" if ranked.mean is None else f" (divided by {ranked.mean.rows:,} at least)"
+    divided = "" if ranked.mean is None else f" (divided by {ranked.mean.least_rows:,} at least)"
     return f"{ranked.functional.name}{divided}"
 
 
@@ -62,7 +65,8 @@ def write_ranking_lines(plan: Plan) -> Iterator[str]:
     if ranked is None or ranking is None:
         return
     cost = f"epsilon {write_ceiling(ranking.worst_case_epsilon)}" if ranking.noise_rate else "costs nothing"
-    yield f"  Ranked by {_write_order(ranked, ranking)}   either order within {spell_number(ranked.slack)}   {cost}"
+    within = spell_number(ranked.tolerance_value)
+    yield f"  Ranked by {_write_order(ranked, ranking)}   either order within {within}   {cost}"
     if ranking.noise_rate:
         yield f"  Noise of the ranking: {'; '.join(_write_notes(plan, ranked, ranking))}"
 
@@ -87,6 +91,9 @@ def _write_notes(plan: Plan, ranked: Ranked, ranking: RankingCalibration) -> Ite
     if ranking.looks:
         first = float(ranking.looks[0].rate) * functional.sensitivity
         yield f"looks {len(ranking.looks) + 1} times at most, first at epsilon {write_ceiling(first)}"
+    elif ranked.cells is not None:
+        moved = spell_number(ranked.cells.moved * functional.unit_size)
+        yield f"a group counts in several values, which one unit changes together by at most {moved}: all are charged"
     elif not plan.question.table.is_row_unit:
         yield _explain_one_look(ranking)
     yield "drawn for this question alone"

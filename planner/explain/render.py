@@ -36,7 +36,7 @@ def _count_decimals(column: Column) -> int:
 
 
 def write_bounding_notes(plan: Plan) -> Iterator[str]:
-    """Yield sentences on how bounding changes a privacy unit's rows before anything is summed."""
+    """Yield sentences on how bounding changes a privacy unit's rows before sums are computed."""
     per_unit = plan.question.per_unit
     table = plan.question.table if per_unit is None else per_unit.table
     if per_unit is not None:
@@ -68,7 +68,7 @@ def write_clipped_values(plan: Plan) -> Iterator[str]:
     """Yield sentences with the range to which each summed value is clipped."""
     per_unit = plan.question.per_unit
     table = plan.question.table if per_unit is None else per_unit.table
-    functionals = plan.question.computed
+    functionals = plan.question.computed_functionals
     if per_unit is not None:
         functionals = tuple(total.functional for total in per_unit.totals)
     summed = [table.get_column(name) for name in dict.fromkeys(name for made in functionals for name in made.summed)]
@@ -86,7 +86,7 @@ def write_clipped_values(plan: Plan) -> Iterator[str]:
 
 
 def find_computed_bound(question: Question) -> str | None:
-    """Return a sentence with the owner's bound on the groups of a unit that applies.
+    """Return a clause on the owner's bound on the groups of a unit, if it applies to computed keys.
 
     Return None without computed keys.
     """
@@ -95,16 +95,16 @@ def find_computed_bound(question: Question) -> str | None:
     if not computed:
         return None
     if table.groups_by:
-        return f"that is what the policy's {table.groups_by} says of them"
+        return f"that bound is from the policy's {table.groups_by}"
     names = " and ".join(computed)
-    return f"that is the owner's bound for declared keys, for each value of {names} or each row that counts"
+    return f"that is the owner's bound for declared keys, times the values of {names} or the rows that count"
 
 
 def _write_unit_paths(table: Table) -> Iterator[str]:
     """Yield, for each table that is read by itself, a sentence with the keys by which its rows find their unit."""
     for one in [member.table for member in table.members] or [table]:
         if one.path is not None:
-            yield f"a row of {one.name} belongs to whom it leads to, in {one.path.text}"
+            yield f"a row of {one.name} belongs to the privacy unit that it leads to, in {one.path.text}"
 
 
 def _write_unit_lists(table: Table) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _write_lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...
         rows = plan.question.per_unit or plan.question
         keys, fixed = plan.question.keys.description, ", ".join(key.name for key in rows.table.fixed)
         among = f"({keys}) whose WHERE fixes {fixed}" if fixed else f"({keys})"
-        yield f"  Rollup: bounding is done once per data version for all questions by {among}, where one can be kept"
+        yield ("  Rollup, where one can be kept: bounding is done once per data version for all questions by " + among)
     if plan.rewritten.sql:
         yield f"  SQL sent to the source ({plan.rewritten.dialect}):"
         lines = plan.rewritten.sql.splitlines()

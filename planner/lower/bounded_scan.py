@@ -30,6 +30,8 @@ from planner.lower.whole_joins.fences import write_whole_read
 from planner.question.as_of import AsOf
 from planner.question.condition import ALWAYS
 from planner.question.question import Measure, Question
+from planner.question.unit_groups import MOST_SPLIT
+from planner.values.sql_literals import write_integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,11 @@ class BoundedScan:
         return self.question.table.row_cap is None and can_list(self.bounding)
 
     def choose_by_list(self, plain: RowSql, *, busy: Sequence[NamedStep], asked: bool) -> "BoundedScan":
-        """Return the scan that chooses groups by a list of crowded units.
+        """Return the scan that chooses groups by a list of crowded units: units in more groups than count.
 
         Parameters:
-            plain: the rows of these and other units, without columns that are computed for this question alone.
+            plain: a table with the rows of these units, among others, without columns that are computed for this
+                question alone.
             busy: steps, of which the last lists all units with more rows than groups that count. Without steps the rows
                 of every unit are grouped to find the list.
             asked: True if the question's own conditions decide which rows are read.
@@ -88,12 +91,12 @@ class BoundedScan:
 
     @property
     def relation(self) -> str:
-        """The step that holds the units' totals in the end."""
+        """The name of the step that finally holds the units' totals."""
         return "chosen" if self.bounding.chooses_groups else "totals"
 
     @property
     def asks_where_first(self) -> bool:
-        """True if WHERE is tested on rows as they are read, because no later step counts or ranks a unit's rows."""
+        """True if WHERE is tested on rows as they are read, since no later step counts all of a unit's rows."""
         return not self._ranks_groups and self.question.table.row_cap is None
 
     @property
@@ -102,7 +105,10 @@ class BoundedScan:
 
     @property
     def counted_functionals(self) -> list[FunctionalSql]:
-        """The functionals over the rows that are read. Each tests WHERE on a row unless it was tested before."""
+        """The functionals over the rows that are read. Each of them tests WHERE if no earlier step did.
+
+        If WHERE was not tested before, each of them tests it.
+        """
         asked = ALWAYS if self.asks_where_first else self.question.where
         return [f if f.where == asked else replace(f, where=asked) for f in self.functionals]
 
@@ -127,7 +133,7 @@ class BoundedScan:
         return [*steps, *chosen]
 
     def write_remaining_tests(self) -> list[str]:
-        """Return the tests that are still to be made on each row per unit and key."""
+        """Return the tests that a unit's rows in a key still have to pass."""
         tests = write_group_tests(self.row, self.question)
         return [*tests, *self._write_key_tests()] if self._ranks_groups else tests
 
@@ -140,19 +146,56 @@ class BoundedScan:
         ]
         summed = "each unit's total clipped" if self.question.table.row_cap is None else "the units' totals"
         differing = self._write_distinct_steps()
+        divided = self._write_divided_units(keys)
+        read = "divided" if divided else self.relation
+        tests = [] if divided else self.write_remaining_tests()
         return [
             "WITH",
             *self.write_steps(),
             *(line for _, lines in differing for line in (",", *lines)),
+            *divided,
             f"-- {summed}, summed per key",
             *write_select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),
-            f"FROM {self.relation}",
+            f"FROM {read}",
             *(f"LEFT JOIN {name} USING ({', '.join(keys)})" if keys else f"CROSS JOIN {name}" for name, _ in differing),
             *write_where(
-                [*self.write_remaining_tests(), *(write_whole_read(name) for name, _ in differing)],
+                [*tests, *(write_whole_read(name) for name, _ in differing)],
                 comment="of the public keys",
             ),
             *write_group_by(len(keys)),
+        ]
+
+    def _write_divided_units(self, keys: list[str]) -> list[str]:
+        """Return the SQL of the step that divides units over their groups of the question, or nothing if none are."""
+        counted = self.counted_functionals
+        split = [i for i, f in enumerate(counted) if f.functional.measure is Measure.UNIT_PARTS]
+        if not split:
+            return []
+        units = dict.fromkeys(alias for alias, _ in self.bounding.units)
+        columns = [f"t{i}" for i, _ in self._summed]
+        for i in split:
+            functional = counted[i].functional
+            alike = (
+                f"k{place}" for place, one in enumerate(self.question.keys.names) if one not in functional.split_keys
+            )
+            groups = f"count(t{i}) OVER (PARTITION BY {', '.join(dict.fromkeys([*units, *alike]))})"
+            whole = functional.sensitivity
+            parts = " ".join(
+                f"WHEN {number} THEN {write_integer(whole // number)}"
+                for number in range(1, MOST_SPLIT + 1)
+                if whole % number == 0
+            )
+            columns[columns.index(f"t{i}")] = f"CASE WHEN t{i} IS NOT NULL THEN CASE {groups} {parts} END END AS t{i}"
+        return [
+            ",",
+            "-- each unit in parts alike, over its groups of which the total is asked",
+            "divided AS (",
+            *indent_blocks(
+                write_select([*keys, *columns]),
+                [f"FROM {self.relation}"],
+                write_where(self.write_remaining_tests(), comment="of the public keys"),
+            ),
+            ")",
         ]
 
     def _sum_units(self, functional: FunctionalSql, total: str) -> str:
@@ -220,7 +263,7 @@ class BoundedScan:
         ]
 
     def write_group_columns(self) -> list[str]:
-        """Return unit and keys of a row as SQL, each under its alias."""
+        """Return the SQL of a row's unit and key columns, each under its alias."""
         return [f"{self.row.write_column(column.name)} AS {alias}" for alias, column in self.bounding.groups]
 
     def write_eligible_tests(self) -> list[str]:

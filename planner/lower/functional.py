@@ -20,7 +20,7 @@ _WIDEST = 2**90  # 2^36 such rows still fit the 128 bits in which DuckDB sums
 
 @dataclass(frozen=True, slots=True)
 class FunctionalSql:
-    """One functional in one dialect. For each term only rows that satisfy `where` and have a value count."""
+    """One functional in one dialect. A row counts for a term if it satisfies `where` and has a value."""
 
     row: RowSql
     functional: Functional
@@ -35,10 +35,10 @@ class FunctionalSql:
     ) -> "FunctionalSql":
         """Return the functional over the rows that satisfy `where`.
 
-        Its rows satisfy `among`, tested here or further out.
+        The rows also satisfy `among`. This test is part of the functional's SQL or of an outer step.
 
         Parameters:
-            known: the table before looked-up columns were joined, which says where these are NULL.
+            known: the table without looked-up columns, whose declarations say when these are NULL.
 
         Raises:
             KeyholeError: KH203 without bounds, KH204 if its integers grow too long, KH900 if its declared sensitivity
@@ -67,7 +67,7 @@ class FunctionalSql:
         return made
 
     def read_from(self, row: RowSql) -> "FunctionalSql":
-        """Return the functional over a relation that stores values of measures and derived columns as computed here."""
+        """Return the functional over a relation that stores the values of measures and derived columns."""
 
         def read_term(term: Term, value: RowValue) -> RowValue:
             if not term.power or term.column is None:
@@ -96,6 +96,8 @@ class FunctionalSql:
         largest_row = max(-self.least, self.most)
         if self.functional.measure is Measure.UNIT_SUM:
             return max(abs(bound) for bound in self._find_unit_range())
+        if self.functional.measure is Measure.UNIT_PARTS:
+            return self.functional.sensitivity
         of_units = self.functional.measure is Measure.UNITS or self.functional.measure in OF_ONE_UNIT
         if table.is_row_unit or of_units or self.has_one_value:
             return largest_row
@@ -105,7 +107,7 @@ class FunctionalSql:
 
     @property
     def has_one_value(self) -> bool:
-        """True if different values are counted, and one privacy unit has at most one."""
+        """True if the functional counts different values of which one privacy unit has at most one."""
         column = self.functional.terms[0].column
         if self.functional.measure is not Measure.VALUES or column is None:
             return False
@@ -113,7 +115,7 @@ class FunctionalSql:
 
     @property
     def most_values(self) -> int:
-        """The number of different values of one privacy unit that count in a key if unit totals are clipped."""
+        """The number of different values of one unit that count in a key, if units' totals are clipped."""
         return self._find_unit_range()[1]
 
     def _find_unit_range(self) -> tuple[int, int]:
@@ -127,13 +129,14 @@ class FunctionalSql:
         return min(low, 0), max(high, 0)
 
     def count_unclipped_rows(self) -> int | None:
-        """Return the number of a unit's rows in a key up to which the unit's total is the plain sum of its rows.
+        """Return the greatest number of a unit's rows in a key for which the unit's total is surely the plain sum.
 
-        None means any number of rows. With more rows the total may have to be clipped, or is one however many rows
-        there are.
+        A unit with more rows may have a clipped total. None means that no number of rows leads to clipping.
         """
         if self.functional.measure in (Measure.UNITS, Measure.UNIT_SUM):
             return 1
+        if self.functional.measure is Measure.UNIT_PARTS:
+            return 0  # a unit with one row in each group is divided, too
         if self.functional.off_each_unit or self.functional.measure in OF_ONE_UNIT:
             return 0  # which rows are a unit's always matters
         if self.row.table.row_cap is not None:
@@ -165,9 +168,9 @@ class FunctionalSql:
     def write_added(self) -> str:
         """Return the SQL of a row's summand: `1`, a row value, or the sum of the terms.
 
-        It is NULL or zero if the row does not count. If different values are counted, it is the value. If units sum
-        terms, it has a bit for each term that the row is for. If a number is subtracted from each unit, it is NULL
-        exactly if the row does not satisfy the condition.
+        It is NULL or zero if the row does not count. If different values are counted, it is the value itself. If units
+        add up terms, it has a bit for each term whose condition the row meets. If a number is subtracted from each
+        unit, it is NULL exactly if the row does not satisfy the condition.
         """
         if self.functional.off_each_unit:
             return self._write_when(self._write_all_terms())
@@ -244,18 +247,18 @@ class FunctionalSql:
         )
 
     def sum_rows(self, *, added: str, present: str) -> str:
-        """Return the SQL of the functional over a group of rows, NULL or zero for none.
+        """Return the SQL of the functional over a group of rows. It is NULL or zero without rows.
 
-        For one unit's total, the group has only the unit's rows.
+        If the group has only one unit's rows, it is that unit's total.
         """
         match self.functional.measure:
             case Measure.ROWS:
                 return f"count({present})"
             case Measure.VALUES:
                 return f"count(DISTINCT {present})"
-            case Measure.UNITS if not self.row.table.is_row_unit:
+            case Measure.UNITS | Measure.UNIT_PARTS if not self.row.table.is_row_unit:
                 return f"max({added})"
-            case Measure.UNITS:
+            case Measure.UNITS | Measure.UNIT_PARTS:
                 return f"count({present})"
             case Measure.UNIT_SUM if self.row.table.is_row_unit:
                 return self._sum(self._write_flagged_sum(f"({added})"), self._find_largest_unit(self.row.table))
@@ -313,7 +316,7 @@ class FunctionalSql:
         """
         of_units = self.functional.off_each_unit or self.functional.measure is Measure.UNIT_SUM
         by_rows = self.row.table.row_cap is not None and not of_units
-        if self.functional.measure is Measure.UNITS or by_rows:
+        if self.functional.measure in (Measure.UNITS, Measure.UNIT_PARTS) or by_rows:
             return self._sum(total, self._find_largest_unit(self.row.table))
         low, high = self._find_unit_range()
         clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {write_integer(low)}), {write_integer(high)})"
@@ -331,7 +334,7 @@ class FunctionalSql:
         return self.sum_keys(f"CASE WHEN {heavy} THEN {clipped} ELSE {total} END")
 
     def sum_keys(self, total: str) -> str:
-        """Return the SQL of the sum of several such sums over one key."""
+        """Return the SQL that adds up several partial sums of one key."""
         return self._sum(total, INT8)
 
     def write_final(self, total: str) -> str:
@@ -359,7 +362,7 @@ def _is_plain_count(terms: tuple[Term, ...]) -> bool:
 
 
 def join_conditions(a: Condition, b: Condition) -> Condition:
-    """Return the conjunction of two conditions, `ALWAYS` if both are."""
+    """Return the conjunction of two conditions, or `ALWAYS` if both are `ALWAYS`."""
     if a == ALWAYS:
         return b
     return a if b == ALWAYS else And((a, b))

@@ -16,7 +16,7 @@ from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError
 from planner.lower.contribution_bounds import exceeds_groups, write_not_null
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.domain import write_restriction
+from planner.lower.domain import is_gapless, write_restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.row import RowSql
@@ -43,8 +43,8 @@ def extend_to_horizon(question: Question) -> Question:
 def may_leave_out(question: Question) -> bool:
     """Return True if some of a unit's groups or rows may not count, so that the order in which rows came matters.
 
-    Then the rows' time must give that order. A date gives it only for looks at midnight, because a day counts once it
-    is over.
+    The arrival times must then give that order. A date gives it only for looks at midnight, because a day counts once
+    it is over.
     """
     question = extend_to_horizon(question)
     table = question.table if question.per_unit is None else question.per_unit.table
@@ -52,7 +52,7 @@ def may_leave_out(question: Question) -> bool:
 
 
 def may_leave_out_groups(question: Question) -> bool:
-    """Return True if some of a unit's groups may not count. Then rows must also stay as they are.
+    """Return True if some of a unit's groups may not count, so that stored rows must never change.
 
     If the rows of a counted group were deleted or changed, another group would count in its place, and the unit would
     have been in more groups than may count.
@@ -67,18 +67,18 @@ def _may_leave_out(table: Table, keys: KeySpace) -> bool:
 
 
 def find_growing_functionals(question: Question, *, dialect: Dialect) -> tuple[bool, ...]:
-    """Return, by functional, True if its values and a unit's part of them can only grow as rows come.
+    """Return, by functional, True if its value and each unit's part of it can only grow as rows arrive.
 
-    No row may add a negative amount: even a total whose range begins at 0 would fall. Nor may a unit add one, for
-    itself or for some of its rows. A count of different values does not only grow for a unit, since another unit may
-    get the same value. Questions over a subquery per unit are not analysed.
+    No row may add a negative amount: even a total whose range begins at 0 would fall. No unit may add one, for itself
+    or for some of its rows. A unit's part of a count of different values can fall, since another unit may get the same
+    value. Return False for questions over a subquery per unit.
     """
     if question.per_unit is not None:
         return (False,) * len(question.functionals)
     known = question.table
     row = RowSql(table=join_lookups(join_members(known, dialect=dialect), dialect=dialect), dialect=dialect)
     return tuple(
-        one.measure is not Measure.VALUES
+        one.measure not in (Measure.VALUES, Measure.UNIT_PARTS)
         and not one.off_each_unit
         and (one.measure is not Measure.UNIT_SUM or all(term.coefficient > 0 for term in one.terms))
         and FunctionalSql.from_functional(row, one, where=ALWAYS, among=question.where, known=known).least >= 0
@@ -87,7 +87,7 @@ def find_growing_functionals(question: Question, *, dialect: Dialect) -> tuple[b
 
 
 def write_arrival_tests(row: RowSql, as_of: AsOf, keys: KeySpace) -> list[str]:
-    """Return SQL for the tests of a look on a row: its window is read, and it came before the look and the close.
+    """Return SQL for a look's tests on a row: the row's window is read, and it came before look and close.
 
     Raises KH900 if rows have no such time, or no window.
     """
@@ -96,11 +96,24 @@ def write_arrival_tests(row: RowSql, as_of: AsOf, keys: KeySpace) -> list[str]:
         raise KeyholeError("KH900", "the rows have no arrival time, or the keys have no window")
     window = row.table.get_column(as_of.window)
     windows = list_windows_to_read(row.table, as_of, keys)
-    tests = [write_restriction(row, window, windows) or write_not_null(row, window)]
+    tests = [
+        *_write_span(row, window, windows, as_of),
+        write_restriction(row, window, windows) or write_not_null(row, window),
+    ]
     tests.append(_write_arrival_test(row, came, as_of.before, whole_days=_may_leave_out(row.table, keys)))
     if not _is_time_of(came, window, as_of) and _may_come_late(windows, as_of):
         tests.append(_write_while_open(row, came, window, as_of.window_open_for))
     return tests
+
+
+def _write_span(row: RowSql, window: Column, windows: Sequence[Value], as_of: AsOf) -> list[str]:
+    """Return SQL for the test of the range in which windows lie that are apart: a source may skip rows outside."""
+    if len(windows) < 2 or is_gapless(window, tuple(windows)):
+        return []
+    first, last = find_window_start(min(windows)), find_window_start(max(windows))
+    span = tuple(one for one in as_of.horizon if first <= find_window_start(one) <= last)
+    found = write_restriction(row, window, span) if is_gapless(window, span) else None
+    return [] if found is None else [found]
 
 
 def _write_arrival_test(row: RowSql, came: Column, look: datetime, *, whole_days: bool) -> str:
@@ -115,11 +128,11 @@ def _write_arrival_test(row: RowSql, came: Column, look: datetime, *, whole_days
 
 
 def write_in_time_test(row: RowSql, in_time: InTime) -> str:
-    """Return SQL for the test that a row had come when its time was first looked at. False for times on no calendar.
+    """Return SQL for the test that a row had arrived by the first look after its time.
 
-    Raises KH900 if rows do not say when they came.
+    The test is false for rows whose time is on no calendar. Raise KH900 if rows do not say when they arrived.
     """
-    seen, came = row.table.get_column(in_time.column), row.table.get_column(in_time.arrived)
+    seen, came = row.table.get_column(in_time.column), row.table.get_column(in_time.arrival_column)
     if seen.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or came.sql_type is not SqlType.TIMESTAMP:
         raise KeyholeError("KH900", "the rows do not say when they arrived")
     at, arrived, spelling = row.write_column(seen.name), row.write_column(came.name), row.dialect.spelling
@@ -128,7 +141,7 @@ def write_in_time_test(row: RowSql, in_time: InTime) -> str:
         f"{spelling.write_years(seen.sql_type)}"
     )
     tick = row.dialect.floor_moment(spelling.convert_to_timestamp(at), in_time.look_interval, in_time.origin)
-    made = f"{tick} + {spelling.write_interval(in_time.every + in_time.lateness)}"
+    made = f"{tick} + {spelling.write_interval(in_time.look_interval + in_time.lateness)}"
     return f"CASE WHEN {known} THEN {spelling.convert_to_timestamp(arrived)} < {made} ELSE FALSE END"
 
 

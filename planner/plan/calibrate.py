@@ -5,6 +5,7 @@ If means have several thresholds, their noise may be on common sums.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
@@ -19,11 +20,23 @@ from planner.plan.shareable_noise import bound_cost_in_blocks, describe_sharing,
 from planner.question.plan import APART, NoiseSharing
 from planner.question.question import Question
 
+_CACHED_TASKS = 128  # as many as plans, which keep the same calibrations
 _MOST_TRIED_ALONE = 3  # functionals with dear blocks: each further one is a calibration more
 
 
+@lru_cache(maxsize=_CACHED_TASKS)
+def _calibrate_task(mechanism: str, task: DecisionTask) -> Calibration:
+    """Return the named mechanism's calibration, which depends on the task alone.
+
+    Raise `Unachievable` if no noise meets the accuracy.
+
+    A question about other rows with the same thresholds, such as a chart with another filter, has the same task.
+    """
+    return MECHANISMS[mechanism].calibrate(task)
+
+
 def calibrate(question: Question) -> tuple[Calibration, NoiseSharing | None]:
-    """Return the calibration of the question, and the price that it pays to share noise.
+    """Return the calibration of the question, and the extra cost of noise that later questions can share, if any.
 
     Raises:
         KeyholeError: KH303 if the mechanism cannot meet the contract, with a setting that can.
@@ -37,7 +50,7 @@ def calibrate(question: Question) -> tuple[Calibration, NoiseSharing | None]:
 def choose_calibration(question: Question) -> tuple[Calibration, NoiseSharing | None]:
     """Return the cheapest calibration, or one that costs little more and leaves noise to share.
 
-    Raise `Unachievable`.
+    Raise `Unachievable` if none exists.
     """
     mechanism, joint = MECHANISMS[question.accuracy.mechanism], find_joint_sensitivity(question)
     first = make_decision_task(question, joint)
@@ -58,7 +71,7 @@ def choose_calibration(question: Question) -> tuple[Calibration, NoiseSharing | 
 def calibrate_without_common_sums(question: Question) -> Calibration:
     """Return the cheapest calibration with noise on every functional, the only kind for a window's close.
 
-    Raises `Unachievable`.
+    Raise `Unachievable` if none exists.
     """
     mechanism, joint = MECHANISMS[question.accuracy.mechanism], find_joint_sensitivity(question)
     calibration, _ = _calibrate_separate_noise(mechanism, question, joint, make_decision_task(question, joint))
@@ -66,7 +79,7 @@ def calibrate_without_common_sums(question: Question) -> Calibration:
 
 
 def add_common_sums(question: Question, calibration: Calibration) -> Question:
-    """Return the question with the common sums of its functionals, if its calibration uses them."""
+    """Return the question with the common sums of its functionals, if its calibration uses common sums."""
     if calibration.task.common is None:
         return question
     if reads_cells(question):
@@ -77,10 +90,13 @@ def add_common_sums(question: Question, calibration: Calibration) -> Question:
 
 
 def _calibrate_on_cells(mechanism: Mechanism, question: Question, task: DecisionTask) -> Calibration:
-    """Return the calibration of thresholds on values that are read off several groups. Raise `Unachievable`."""
+    """Return the calibration of thresholds on values that are read off several groups.
+
+    Raise `Unachievable` if no noise meets the accuracy.
+    """
     if mechanism.name not in (Keyhole.name, Progressive.name):
         raise Unachievable("this mechanism compares no groups with other groups", instead=Progressive.name)
-    return mechanism.calibrate(replace(task, common=list_cell_sums(question)[1], blocks=frozenset()))
+    return _calibrate_task(mechanism.name, replace(task, common=list_cell_sums(question)[1], blocks=frozenset()))
 
 
 def _calibrate_on_common_sums(mechanism: Mechanism, question: Question, task: DecisionTask) -> Calibration | None:
@@ -89,7 +105,7 @@ def _calibrate_on_common_sums(mechanism: Mechanism, question: Question, task: De
     if found is None:
         return None
     try:
-        return mechanism.calibrate(replace(task, common=found.common, blocks=frozenset()))
+        return _calibrate_task(mechanism.name, replace(task, common=found.common, blocks=frozenset()))
     except Unachievable:
         return None
 
@@ -97,7 +113,10 @@ def _calibrate_on_common_sums(mechanism: Mechanism, question: Question, task: De
 def _calibrate_separate_noise(
     mechanism: Mechanism, question: Question, joint: JointSensitivity, first: DecisionTask
 ) -> tuple[Calibration, NoiseSharing | None]:
-    """Return the calibration with noise on every functional by itself. Raise `Unachievable`."""
+    """Return the calibration with noise on every functional by itself.
+
+    Raise `Unachievable` if no noise meets the accuracy.
+    """
     choices = [
         first,
         *(replace(first, exposures=joint.find_exposures(one), blocks=one) for one in _list_block_choices(first)),
@@ -122,7 +141,7 @@ def _use_tighter_contracts(mechanism: Mechanism, tasks: Sequence[DecisionTask], 
         if narrow == task or bound_cost_in_blocks(narrow) >= found.worst_case_epsilon:
             continue
         try:
-            calibration = mechanism.calibrate(narrow)
+            calibration = _calibrate_task(mechanism.name, narrow)
         except Unachievable:
             continue
         if not _has_unsafe_blocks(calibration) and calibration.worst_case_epsilon < found.worst_case_epsilon:
@@ -150,7 +169,7 @@ def _find_cheapest_calibration(mechanism: Mechanism, tasks: Sequence[DecisionTas
     refused: Unachievable | None = None
     for task in tasks:
         try:
-            calibration = mechanism.calibrate(task)
+            calibration = _calibrate_task(mechanism.name, task)
         except Unachievable as refusal:
             refused = refusal
         else:

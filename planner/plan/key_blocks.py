@@ -24,11 +24,11 @@ from planner.question.question import Question
 
 
 def rewrite_blocks(question: Question, *, dialect: Dialect) -> tuple[KeyBlock, ...]:
-    """Return the statements that read a question block by block, or none if one statement reads all of it.
+    """Return the statements that read a question block by block. Return none if one statement reads all of it.
 
-    One statement is used if the dialect reads all keys at once. It is also used if every block would need all rows: a
-    unit's keys are chosen among all, or totals of units are asked about. And it is used if SQL cannot name a block's
-    values in short form.
+    One statement is used if the dialect reads all keys at once, or if SQL cannot name a block's values in short form.
+    It is also used if every block would need all rows. So it is if a unit's keys are chosen among all keys, if a unit
+    is divided over its keys, and if the question is about totals of units.
     """
     most = dialect.keys_at_once
     if most is None or question.keys.size <= most or _needs_all_rows(question):
@@ -67,7 +67,7 @@ def _cut_values(values: tuple[Value, ...], most: int) -> tuple[tuple[Value, ...]
 
 
 def _needs_all_rows(question: Question) -> bool:
-    if question.per_unit is not None:
+    if question.per_unit is not None or any(one.split_keys for one in question.computed_functionals):
         return True
     return not question.table.is_row_unit and exceeds_groups(question.table, question.keys)
 

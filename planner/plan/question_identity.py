@@ -21,16 +21,17 @@ PATH_FORMAT = "keyhole path 1"
 
 
 def identify_paths(question: Question, *, digest: str) -> tuple[str | None, ...]:
-    """Return, by functional, the sha256 of everything on which its exact values depend in one data version, in hex.
+    """Return, by functional, an identity of its exact values in one data version.
 
-    In place of functionals that are read off several groups, those of the sums that they are read off are returned.
+    It is a sha256 in hex of all that decides these values. For functionals that read several groups, the identities are
+    those of the sums that they read.
 
     Guarantee: functionals of two questions with equal identities have the same value in every key that both have, and
     the same sensitivity. So formula, thresholds (those of each group's own, too), tolerances, rates, the mechanism, the
     order of the keys and their restriction are left out. Included are the digest of the policy and pinned data, table,
-    unit, bounding, the keys' whole domains, and the filter. It is None if another functional of the same question has
-    the same identity, since both need noise of their own. It is also None if its thresholds lie too far apart to be
-    added again.
+    unit, bounding, the keys' whole domains, and the filter. The identity is None if another functional of the same
+    question has the same one, since each needs its own noise. It is also None if the thresholds of its groups are too
+    far apart for `subtract_offsets`.
 
     Parameters:
         question: minimised, as in a plan.
@@ -47,14 +48,20 @@ def identify_paths(question: Question, *, digest: str) -> tuple[str | None, ...]
 
 
 def list_noisy_parts(question: Question) -> tuple[Functional, ...]:
-    """Return the functionals of a question, or the sums that these are read off in several groups."""
+    """Return the functionals of a question that get noise: the functionals themselves, or the sums that they read."""
     return list_cell_sums(question)[0] if reads_cells(question) else question.functionals
+
+
+def takes_off_numbers(question: Question) -> bool:
+    """Return True if a number of each group's own is subtracted from some sum of a question."""
+    read = (one.summed for functional in question.functionals for one in functional.cell_reads)
+    return any(one.offsets is not None for one in (*question.functionals, *read))
 
 
 def list_shareable(question: Question) -> tuple[bool, ...]:
     """Return, by functional, True if its noise has an identity that other questions can share: see `identify_paths`.
 
-    A functional that is computed from common sums, or read off several groups, has no noise of its own.
+    A functional has no noise of its own if it is computed from common sums, or reads several groups.
     """
     if question.common or reads_cells(question):
         return (False,) * len(question.functionals)
@@ -95,8 +102,8 @@ def find_fingerprint(question: Question) -> str:
     groups are shown, whatever its text is.
 
     The keys of a unit that count may depend on the whole public domains, of which the question's keys are a part. Only
-    then do these belong to its identity. An answer that was kept before another domain was declared, or under the
-    identity without them, is then another question's.
+    then do the domains belong to its identity. An answer stored before a domain changed then belongs to another
+    question.
     """
     return sha256("\n".join(_list_lines(question)).encode()).hexdigest()
 
@@ -148,9 +155,11 @@ def _describe_ranking(ranked: Ranked, keys: Mapping[str, str]) -> Iterator[str]:
     """Yield the ranking's measure and limit, and a second line if it returns more than the first few of all keys."""
     order = "falling" if ranked.descending else "rising"
     by = " over ".join(identify_functional(one, keys) for one in ranked.computed_functionals)
+    if ranked.cells is not None:
+        by += f" read as {identify_functional(ranked.functional, keys)} missing first={ranked.cells.puts_missing_first}"
     if ranked.mean is not None:
-        by += f" of {ranked.mean.rows} times {ranked.mean.times} within {ranked.mean.reach}"
-    yield f"the first {ranked.limit} by {by} {order} ~ {ranked.tolerance}"
+        by += f" of {ranked.mean.least_rows} times {ranked.mean.multiplier} within {ranked.mean.largest_distance}"
+    yield f"the first {ranked.most_returned} by {by} {order} ~ {ranked.tolerance}"
     if ranked.partition or ranked.offset or ranked.may_cut_anywhere or ranked.keeps_every_row:
         parts = f"in each of {sorted(keys.get(name, name) for name in ranked.partition)!r} behind {ranked.offset}"
         yield f"{parts} any cut={ranked.may_cut_anywhere} every row={ranked.keeps_every_row}"
@@ -188,7 +197,7 @@ def _list_unit_rows_lines(rows: UnitRows) -> Iterator[str]:
     yield from _list_table_lines(rows.table)
     yield f"rows where {write_canonical(rows.where)}"
     for total in rows.totals:
-        present = "" if total.present is None else identify_functional(total.present)
+        present = "" if total.presence_count is None else identify_functional(total.presence_count)
         summed = identify_functional(total.functional)
         yield f"total {total.name!r} {total.low}..{total.high} {summed} where {present}"
 

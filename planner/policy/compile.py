@@ -90,7 +90,7 @@ def list_key_domains(
 ) -> tuple[tuple[PinnedDomain, tuple[Value, ...]], ...]:
     """Return every key domain that the policy declares, with the digest under which it is pinned.
 
-    Raise KH003, KH006.
+    Raise KH003 for a domain that cannot be read, KH006 for a column that the source lacks.
     """
     found = []
     for name, table in policy.private_tables.items():
@@ -106,7 +106,7 @@ def list_key_domains(
 
 
 def identify_engine(source: SourceSection) -> str:
-    """Return a digest of the settings that decide a source's speed: its place and its configuration."""
+    """Return a digest of the settings that decide a source's speed: its address and its configuration."""
     settings = [source.threads, source.memory_limit, source.work_mem, source.max_parallel_workers_per_gather]
     return sha256(json.dumps([_identify_source(source), source.engine, settings]).encode()).hexdigest()
 
@@ -170,6 +170,7 @@ def _compile_budget(policy: Policy) -> Budget:
         per_table=budget.epsilon_per_table,
         approval_above=budget.approval_above_epsilon,
         delta=budget.delta,
+        delta_per_cell=budget.delta_per_cell,
         tables=tuple(
             TableCaps(name, per_table=table.epsilon_per_table, approval_above=table.approval_above_epsilon)
             for name, table in policy.private_tables.items()

@@ -77,7 +77,8 @@ def _parse_bands(raw: object) -> object:
 class WrittenPath:
     """A path to the unit of another table's row: `privacy_unit = { through = "orders.o_orderkey", by = "l_orderkey" }`.
 
-    `by` are columns of the table itself, `through` the columns of `table` with the same values, in this order.
+    `by` are columns of the table that declares the path. `through` are the columns of `table` with the same values, in
+    the same order.
     """
 
     table: str
@@ -191,7 +192,7 @@ SourceKind: TypeAlias = Literal["duckdb", "postgresql", "spark"]
 
 
 class Section(BaseModel):
-    """A table of the file: frozen, no unknown keys, no silent conversions."""
+    """The base of the policy file's sections: frozen, without unknown keys or silent conversions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
@@ -218,13 +219,13 @@ class SourceSection(Section):
 
     @property
     def kind(self) -> SourceKind:
-        """Return the engine that `url` names. A URL of neither DuckDB nor Spark is PostgreSQL's."""
+        """The engine that `url` names. A URL of neither DuckDB nor Spark is PostgreSQL's."""
         scheme = self.url.partition(":")[0]
         return "duckdb" if scheme == "duckdb" else "spark" if scheme == "sc" else "postgresql"
 
     @property
     def has_rollups(self) -> bool:
-        """Return True if rollups may be kept. Nothing is written to Spark."""
+        """True if the source may keep rollups. Nothing is ever written to Spark."""
         return self.rollups > 0 and self.kind != "spark"
 
 
@@ -243,7 +244,7 @@ class ShadowSection(Section):
 
 
 class AccuracySection(Section):
-    """`[accuracy]`: the contract of a question whose session sets none."""
+    """`[accuracy]`: the contract of questions whose session sets none."""
 
     fnr: Rate = 0.05
     fpr: Rate = 0.10
@@ -264,6 +265,7 @@ class BudgetSection(Section):
     epsilon_per_table: Epsilon | None = None
     approval_above_epsilon: Epsilon | None = None
     delta: Delta | None = None
+    delta_per_cell: Delta | None = None
     cells: Literal["uncut units", "every unit"] = "uncut units"
 
 
@@ -318,7 +320,7 @@ class RestSection(Section):
 
 
 class ConsoleSection(Section):
-    """`[server.console]`: the pages at /console, for analysts and, with a token of their own, for owners."""
+    """`[server.console]`: the pages at /console, for analysts and, with the owner's token, for owners."""
 
     enabled: bool = True
     session_minutes: Annotated[int, Field(ge=1, le=10_080)] = 480
@@ -436,7 +438,7 @@ class ColumnSection(Section):
 
 
 class RowCapSection(Section):
-    """`max_rows_per_group = {...}`: bounding by choosing rows."""
+    """`max_rows_per_group = {...}`: bounding by a choice of rows, at most `rows` per unit and group."""
 
     rows: Count
     unique: str
@@ -471,7 +473,7 @@ def split_keys(named: str) -> tuple[str, ...]:
 
 
 class TableSection(Section):
-    """`[tables.NAME]`: one private table, or with `public = true` one that is pinned and copied whole."""
+    """`[tables.NAME]`: one private table. With `public = true`: a public table, which is pinned and copied whole."""
 
     relation: str | None = None
     known_as: str | None = None
@@ -507,14 +509,14 @@ class TableSection(Section):
 
     @property
     def unit_columns(self) -> tuple[str, ...]:
-        """The table's own columns that identify a row's unit: the unit itself, or the columns that lead to it."""
+        """The table's own columns that identify a row's unit: the unit itself, or the columns of the path to it."""
         if isinstance(self.privacy_unit, WrittenPath):
             return self.privacy_unit.by
         return self.privacy_unit or ()
 
     @property
     def leads_to(self) -> str | None:
-        """The table with the same units as this one, by the owner's word or by a path."""
+        """The table with the same units as this one, according to `same_unit_as` or a path."""
         return self.same_unit_as if self.path is None else self.path.table
 
 

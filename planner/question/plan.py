@@ -24,9 +24,9 @@ APART = "apart"
 class Minimised:
     """The canonical form of a formula.
 
-    `formula` is the minimal DNF, which is evaluated, relaxed, bounded and printed. Beyond twelve thresholds it is the
-    tree as typed, without the parts that its own literals settle, and `exact` is false. `implicants` and `clauses` are
-    all prime ones, for EXPLAIN.
+    `formula` is the minimal DNF, which is evaluated, relaxed, bounded and printed. With more than twelve thresholds it
+    is the formula as typed, without parts that its own literals decide, and `is_minimal` is false. `implicants` and
+    `clauses` are all prime ones, for EXPLAIN.
     """
 
     formula: Formula
@@ -50,9 +50,9 @@ class ReadRelation:
 
 @dataclass(frozen=True, slots=True)
 class PinnedColumn:
-    """Pinned values as a column of a `PinnedRelation`, row by row, of `type_name` in SQL.
+    """Pinned values as a column of a `PinnedRelation`, row by row. `type_name` is the type in SQL.
 
-    `is_whole`: they are bigints.
+    `is_whole`: the values are bigints.
     """
 
     name: str
@@ -63,10 +63,12 @@ class PinnedColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PinnedRelation:
-    """Pinned public rows that a statement reads as a relation called `name`, which is sent to the source with it.
+    """Pinned public rows that a statement reads as a relation called `name`.
 
-    Equal names mean the same rows, because the name contains their sha256. Nothing that the source itself holds is
-    read.
+    They are sent to the source with the statement.
+
+    Equal names mean the same rows, because the name contains their sha256. The statement reads these rows instead of
+    the source's own copy.
     """
 
     name: str
@@ -77,9 +79,10 @@ class PinnedRelation:
 class Rollup:
     """The rows of `table` that count, kept by the source for later questions of the same data version.
 
-    `build` is the SELECT whose rows it holds, with an index on column `indexed`, if any. Equal names mean equal builds.
-    `sql` answers the question like `Rewritten.sql`, behind a clause `WITH rolled AS (SELECT * FROM it),`. `relations`
-    and `pinned` are what `build` reads. `steps` are the definitions in front of the `body` of `build`, if any.
+    `build` is the SELECT that computes the rows, which are indexed by column `indexed_column`, if any. Equal names
+    mean equal builds. `sql` answers the question like `Rewritten.sql`, behind a clause `WITH rolled AS (SELECT * FROM
+    it),`. `relations` and `pinned_relations` are read by `build`. `steps` are the definitions in front of the `body`
+    of `build`, if any.
     """
 
     table: str
@@ -93,7 +96,7 @@ class Rollup:
     body: str = ""
 
     def write_build(self, kept: Mapping[str, str]) -> str:
-        """Return the SQL of the same rows, which reads some steps from relations of the source.
+        """Return the SQL that computes the rollup's rows, with some steps read from relations of the source.
 
         Parameters:
             kept: the relation that holds a step's rows, by the step's name.
@@ -103,14 +106,14 @@ class Rollup:
 
 @dataclass(frozen=True, slots=True)
 class KeptStep:
-    """A step that a statement defines in front, and that the source may keep as it keeps a rollup.
+    """A step that a statement defines in a WITH clause, and whose rows the source may keep like a rollup.
 
-    The statement refers to it by its `name`. `defined` is its definition in a WITH clause, which reads the steps named
-    in `reads`. `rows.build` returns its rows by itself. It is None if the source is not to keep them.
+    The statement refers to it by its `name`. `definition` is its definition, which reads the steps named in
+    `read_steps`. `kept_rows.build` computes its rows alone. `kept_rows` is None if the source is not to keep them.
     """
 
     name: str
-    defined: str
+    definition: str
     read_steps: frozenset[str]
     kept_rows: Rollup | None
 
@@ -130,11 +133,12 @@ class Rewritten:
 
     `sql` is empty if the formula is constant: then nothing is read. `rollup` returns the same integers from rows that
     bounding has chosen once for many questions. It is None if bounding chooses nothing or nothing may be kept.
-    `relations` are the relations that it reads. While they are as described, the statement means what the question
-    does. `pinned` are public rows that it reads and that the source does not have. `blocks`, if there are any, return
-    together what `sql` returns, read in their order and in one state of the data. `steps` are what `sql` defines in
-    front of its `body`, each behind those that it reads. There are none if nothing may be kept. `from_kept_steps`
-    returns the same integers if all steps that its `body` names are kept. It is expensive if they are not.
+    `relations` are the relations that the statement reads. It has the question's meaning as long as they are as
+    described. `pinned_relations` are public rows that are sent with the statement. `blocks`, if there are any,
+    together return the rows of `sql`, if they are read in their order and in one state of the data. `steps` are the
+    definitions in front of the `body` of `sql`, each after those that it reads. There are none if nothing may be kept.
+    `from_kept_steps` returns the same integers if all steps that its `body` names are kept. It is expensive if they
+    are not.
     """
 
     dialect: str
@@ -148,7 +152,7 @@ class Rewritten:
     from_kept_steps: "Rewritten | None" = None
 
     def write_from_kept(self, kept: Mapping[str, str]) -> str:
-        """Return the statement that reads the same rows of some steps from relations of the source.
+        """Return the statement with some steps read from relations of the source.
 
         Parameters:
             kept: the relation that holds a step's rows, by the step's name.
@@ -170,13 +174,13 @@ def _write_from_kept(steps: Sequence[KeptStep], body: str, kept: Mapping[str, st
             defined.append(f"{step.name} AS NOT MATERIALIZED (SELECT * FROM {kept[step.name]})")
         else:
             needed |= step.read_steps
-            defined.append(step.defined)
+            defined.append(step.definition)
     return "WITH\n" + ",\n".join(reversed(defined)) + body
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseSharing:
-    """The fact that a question pays more for noise that other thresholds can share.
+    """The decision to pay more for noise that questions with other thresholds can share.
 
     `functionals` have noise on their sums although noise on blocks would cost less. `task_in_blocks` is the question as
     numbers with noise on blocks, as `mechanism` decides it if `keyhole.reuse` is off.
@@ -204,18 +208,37 @@ def find_joint_epsilon(calibration: Calibration, ranking: RankingCalibration | N
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything decided about a question before data is touched. All of it is public.
+class ComparedTests:
+    """How many questions like one fit into the balances when nothing is spent: with arc looks, and with gradual ones.
 
-    `question` is the question that is computed. Its formula is `minimised.formula`, and only the functionals that it
-    needs are left, in canonical order. The calibration, the SQL and the aggregates number them the same way. `asked` is
-    the question as the analyst asked it. Equal fingerprints mean that one answer serves both, on the same data version.
-    `sharing` is set if noise that others can share was chosen although other noise would cost this question less.
-    `predicates` are the canonical forms of the question's predicates. `ranking` puts the keys that the formula leaves
-    in order, with noise of its own, if the question ranks them.
+    Both are counted at the worst case.
     """
 
-    asked: Question
+    arc: int
+    gradual: int
+
+    @property
+    def sentence(self) -> str:
+        """The explanation for EXPLAIN."""
+        return (
+            f"arc looks, since at least {self.arc:,} such questions fit (gradual tests: {self.gradual:,}). Another "
+            "threshold on the same value costs the full price again, because arc looks leave no noise to read."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is decided about a question before data is touched. All of it is public.
+
+    `question` is the question that is computed. Its formula is `minimised.formula`, and only the functionals that it
+    needs are left, in canonical order. The calibration, the SQL and the aggregates number them the same way.
+    `asked_question` is the question as the analyst asked it. Equal fingerprints mean that one answer serves both, on
+    the same data version. `sharing` is set if the noise can be shared with other questions and costs this question
+    more. `predicates` are the canonical forms of the question's predicates. If the question ranks keys, `ranking`
+    orders the keys that pass the formula, with separate noise. `compared_tests` is set if arc looks were chosen.
+    """
+
+    asked_question: Question
     question: Question
     minimised: Minimised
     calibration: Calibration
@@ -225,6 +248,7 @@ class Plan:
     sharing: NoiseSharing | None = None
     predicates: tuple[Minimised, ...] = ()
     ranking: RankingCalibration | None = None
+    compared_tests: ComparedTests | None = None
 
     @property
     def reads_data(self) -> bool:
@@ -233,7 +257,7 @@ class Plan:
 
     @property
     def canonical(self) -> tuple[Minimised, ...]:
-        """The canonical forms of the formula and of the predicates, in their order."""
+        """The canonical forms of the formula and of the predicates, formula first."""
         return (self.minimised, *self.predicates)
 
     @property
@@ -243,12 +267,12 @@ class Plan:
 
     @property
     def compared(self) -> Mapping[str, float]:
-        """The reservations of published mechanisms for the formula as typed and the same contract, by name.
+        """The cost of published mechanisms for the formula as typed and the same contract, by name.
 
-        It is empty for several formulas, a ranking or comparisons with other groups, which none of them decides. It is
-        calculated on first use, because EXPLAIN and the demo show it and an answer does not need it.
+        It is empty for several formulas, a ranking or comparisons with other groups, which no published mechanism
+        decides. It is computed on first use, because EXPLAIN and the demo show it and an answer does not need it.
         """
-        asked = self.asked
+        asked = self.asked_question
         if asked.predicates or asked.ranked is not None or any(one.cell_reads for one in asked.functionals):
             return MappingProxyType({})
         sensitivities = tuple(functional.sensitivity for functional in asked.functionals)

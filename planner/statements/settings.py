@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from mechanisms.arc.one_look import Arc
 from mechanisms.registry import DEFAULT, INFORMED, LIMITED
 from mechanisms.registry import MECHANISMS as REGISTERED
 from planner.catalog.catalog import NUMBERS, Catalog, Defaults
@@ -23,6 +24,9 @@ from planner.statements.statement_refusals import (
 HINT_IN_MESSAGE = "keyhole.hint_in_message"
 MECHANISMS = tuple(REGISTERED)
 GUARDS = ("add", "refuse")
+AUTOMATIC, GRADUAL = "auto", "gradual"
+TESTS = (AUTOMATIC, GRADUAL, Arc.name)
+"""The values of `keyhole.test`."""
 LEAST_RATE = Decimal("1e-100")  # below it the mechanisms' arithmetic comes to its own end
 MOST_CHARACTERS = 10_000  # of a value: reading one takes time with its length, also squared
 
@@ -31,8 +35,7 @@ MOST_CHARACTERS = 10_000  # of a value: reading one takes time with its length, 
 class Setting:
     """One setting: its full name, its meaning, and the policy's default as text ("" for none).
 
-    If it `begins_empty`, a session begins without a value. A value that the analyst set can then be told from the
-    default.
+    If it `begins_empty`, a session begins without a value, so that a value set by the analyst differs from the default.
     """
 
     name: str
@@ -117,6 +120,11 @@ def _check_guard(value: str) -> None:
         raise refuse_value("keyhole.guard", value, wanted="add or refuse", example="'refuse'")
 
 
+def _check_test(value: str) -> None:
+    if value.strip().lower() not in TESTS:
+        raise refuse_value("keyhole.test", value, wanted=f"one of {', '.join(TESTS)}", example="'gradual'")
+
+
 def _make_switch_check(name: str, example: str) -> Callable[[str], None]:
     def check(value: str) -> None:
         if value.strip().lower() not in ("on", "off"):
@@ -170,6 +178,13 @@ SETTINGS: tuple[Setting, ...] = (
         _check_mechanism,
     ),
     Setting(
+        "keyhole.test",
+        "the tests of mechanism progressive: gradual, whose noise later questions share; arc, of which more fit where "
+        "a unit is in many groups; or auto, whichever leaves more questions",
+        lambda _: AUTOMATIC,
+        _check_test,
+    ),
+    Setting(
         "keyhole.most_positives",
         "the most groups that a sparse vector returns; empty for the other mechanisms",
         lambda _: "",
@@ -189,7 +204,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "keyhole.reuse",
-        "whether noise that earlier questions left is read again: on costs everybody less, off draws it anew",
+        "whether noise that earlier questions left is read again: on costs everybody less, off draws new noise",
         lambda _: "on",
         _make_switch_check("keyhole.reuse", "off"),
     ),
@@ -215,7 +230,7 @@ _BY_NAME = {setting.name: setting for setting in ALL_SETTINGS}
 
 
 def find_setting(name: str) -> Setting:
-    """Return the setting of that full name, in any case. Raise KH403."""
+    """Return the setting of that full name, in any case. Raise KH403 if there is none."""
     found = _BY_NAME.get(name.lower())
     if found is None:
         raise refuse_unknown_setting(name, (known.name for known in SETTINGS))
@@ -250,16 +265,17 @@ def _read_value(values: Mapping[str, str | None], name: str, defaults: Defaults)
 def read_accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
     """Return the accuracy that a session's settings ask for. Unset, empty and None mean the policy's default.
 
-    A tolerance that names some aggregates leaves the policy's for the others. A setting that the mechanism cannot use
-    is refused, and so is a sparse vector without its limit. Raise KH402, KH403.
+    A tolerance for some aggregates leaves the policy's tolerance for the others. A setting that the mechanism cannot
+    use is refused, and so is a sparse vector without its limit. Raise KH402 for a bad value, KH403 for an unknown
+    name.
     """
     for name, value in values.items():
         # parameters are checked with the stored question that they belong to
         if value != "" and not name.startswith("keyhole.param."):
             check_setting_value(name, value, defaults)
     tolerance = _read_value(values, "keyhole.tolerance", defaults)
-    if parse_tolerances(tolerance).default is None:
-        usual = parse_tolerances(defaults.tolerance).default
+    if parse_tolerances(tolerance).default_tolerance is None:
+        usual = parse_tolerances(defaults.tolerance).default_tolerance
         if usual is not None:
             tolerance = f"{usual.text}, {tolerance}"
     mechanism = _read_value(values, "keyhole.mechanism", defaults).strip().lower()
@@ -283,15 +299,28 @@ def read_accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accur
     )
 
 
+def read_test(values: Mapping[str, str | None], defaults: Defaults) -> str:
+    """Return the session's choice of tests, one of `TESTS`. Raise KH402."""
+    value = _read_value(values, "keyhole.test", defaults)
+    _check_test(value)
+    return value.strip().lower()
+
+
 def read_numbers(values: Mapping[str, str | None], defaults: Defaults) -> str:
-    """Return the session's choice for columns that ask for numbers, one of `NUMBERS`. Raise KH402."""
+    """Return the session's choice for columns that ask for numbers, one of `NUMBERS`.
+
+    Raise KH402 for any other value.
+    """
     value = _read_value(values, "keyhole.numbers", defaults)
     _check_value("keyhole.numbers", value)
     return value.strip().lower()
 
 
 def read_catalog(catalog: Catalog, values: Mapping[str, str | None]) -> Catalog:
-    """Return the catalog with the session's settings, by which its statements are read. Raise KH402."""
+    """Return the catalog with the session's settings applied. Statements are read with it.
+
+    Raise KH402 for a bad value.
+    """
     return catalog.replace_numbers(read_numbers(values, catalog.defaults))
 
 
@@ -318,7 +347,10 @@ def _refuse_useless(
 
 
 def read_max_epsilon(values: Mapping[str, str | None]) -> float | None:
-    """Return the session's own cap on one question's worst-case loss. Return None if it set none. Raise KH402."""
+    """Return the session's own cap on one question's worst-case loss. Return None if it set none.
+
+    Raise KH402 for a bad value.
+    """
     value = values.get("keyhole.max_epsilon")
     if value is None or not value.strip():
         return None
@@ -327,7 +359,7 @@ def read_max_epsilon(values: Mapping[str, str | None]) -> float | None:
 
 
 def allows_reuse(values: Mapping[str, str | None]) -> bool:
-    """Return True if the session's questions may be decided on noise of earlier ones. Raise KH402."""
+    """Return True if the session's questions may be decided on noise of earlier ones. Raise KH402 for a bad value."""
     value = values.get("keyhole.reuse") or "on"
     _check_value("keyhole.reuse", value)
     return value.strip().lower() == "on"

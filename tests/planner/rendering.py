@@ -1,6 +1,6 @@
 """A question as one line of text, for the pairs under tests/spec."""
 
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula
+from mechanisms.formula import FALSE, AllOf, AnyOf, Cut, Formula
 from planner.question.condition import ALWAYS
 from planner.question.condition_text import write_canonical
 from planner.question.question import Functional, Question, Ranked, Term
@@ -47,16 +47,22 @@ def question_text(question: Question) -> str:
         functionals.append(f"{functional.name}{scaled} delta {functional.sensitivity}{clipped}")
     nulls = question.null_predicates or (False,) * len(question.predicates)
     shown = "".join(
-        f" show {'null' if is_null else formula_text(one)}"
-        for one, is_null in zip(question.predicates, nulls, strict=True)
+        f" show {_predicate(one, is_null=is_null)}" for one, is_null in zip(question.predicates, nulls, strict=True)
     )
     ranked = "" if question.ranked is None else _ranked(question.ranked)
     return f"[{keys}]{where} {formula_text(question.formula)}{shown}{ranked}; " + "; ".join(functionals)
 
 
+def _predicate(one: Formula, *, is_null: bool) -> str:
+    """A predicate that is NULL unless it is true."""
+    if not is_null:
+        return formula_text(one)
+    return "null" if one == FALSE else f"{formula_text(one)} else null"
+
+
 def _ranked(ranked: Ranked) -> str:
     """The last functional is what is ranked by, or the last two are a mean's total and count."""
-    limit = "all" if ranked.limit is None else f"first {ranked.limit}"
+    limit = "all" if ranked.most_returned is None else f"first {ranked.most_returned}"
     among = f" per {', '.join(ranked.partition)}" if ranked.partition else ""
     behind = f" behind {ranked.offset}" if ranked.offset else ""
     flags = {
@@ -68,5 +74,5 @@ def _ranked(ranked: Ranked) -> str:
     said = "".join(f" {name}" for name, holds in flags.items() if holds)
     if ranked.mean is not None:
         moved = f"moved {ranked.functional.sensitivity}"
-        said += f" mean of {ranked.mean.rows} in steps of {ranked.functional.unit_size} {moved}"
+        said += f" mean of {ranked.mean.least_rows} in steps of {ranked.functional.unit_size} {moved}"
     return f" {limit}{among}{behind} {'falling' if ranked.descending else 'rising'} ~{ranked.tolerance}{said}"

@@ -42,7 +42,9 @@ _TABLES = 32  # whose rollups are remembered as SQL, a few thousand characters e
 
 
 def make_rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> Rollup | None:
-    """Return the answer to the question from the rows that count, or None if `_counts_values_apart`.
+    """Return the rollup from which a question is answered, built from the rows that count.
+
+    Return None if `_counts_values_apart`.
 
     Parameters:
         functionals: the question's functionals over `row`, of all rows.
@@ -55,7 +57,7 @@ def make_rollup(question: Question, row: RowSql, functionals: Sequence[Functiona
 def make_unit_rollup(
     question: Question, rows: UnitRows, *, totals: Question, row: RowSql, functionals: Sequence[FunctionalSql]
 ) -> Rollup | None:
-    """Return the answer to a question over one row per unit and key from the rows that count.
+    """Return a rollup for a question over one row per unit and key, built from the rows that count.
 
     Return None if a total counts different values.
 
@@ -71,16 +73,16 @@ def make_unit_rollup(
 
 
 def may_keep(question: Question, table: Table) -> bool:
-    """Return True if what the question reads of a table may serve later questions.
+    """Return True if the source may keep what the question reads of a table for later questions.
 
-    A look reads a part of a data version, so it may not.
+    A look reads only a part of a data version, so its rows may not be kept.
     """
     looks = question.as_of is not None or question.in_time is not None
     return not looks and all(parse_refresh(one.refresh).kind != "live" for one in table.stored_tables)
 
 
 def may_roll_up(question: Question, table: Table) -> bool:
-    """Return True if rows of the question's table may be kept, by its keys."""
+    """Return True if rows of the question's table, grouped by its keys, may be kept for later questions."""
     undeclared = any(column.domain is None for column in question.keys.columns)
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
     several = any(len(key.values) > 1 for key in table.fixed)  # each choice of values bounds other rows
@@ -129,8 +131,13 @@ def _make_rows_rollup(table: Table, keys: tuple[Column, ...], within: tuple[Colu
 
 
 def _counts_values_apart(question: Question) -> bool:
-    """Return True if different values are counted while some units' totals are computed apart from others'."""
+    """Return True if different values are counted while some units' totals are computed apart from others'.
+
+    Also return True if units are divided over their groups, for which all groups of a unit are looked at together.
+    """
     measures = {functional.measure for functional in question.functionals}
+    if Measure.UNIT_PARTS in measures:
+        return True
     return Measure.VALUES in measures and (question.table.row_cap is None or Measure.UNITS in measures)
 
 

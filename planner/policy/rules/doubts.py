@@ -91,14 +91,14 @@ def describe_source_doubts(
         if identities[name].is_view:
             yield (
                 f"tables.{name} reads a view: if a cast or a division in it fails on a row, every question that reads "
-                "the row fails, which tells of it; and if it has now(), random() or LIMIT in it, its rows are others "
-                "from one question to the next of the same data version."
+                "the row fails, which reveals the row. If the view has now(), random() or LIMIT, its rows may "
+                "differ between questions on one data version."
             )
         yield from _describe_failing_rows(name, identities[name])
         if identities[name].hides_rows:
             yield (
-                f"tables.{name} has row-level security that holds for the role which reads it: rows that policies hide "
-                "from the role count nowhere, so give it a policy for all rows, or BYPASSRLS, unless that is meant."
+                f"tables.{name} has row-level security, which hides rows from the role that reads it: hidden rows "
+                "count nowhere, so give the role a policy for all rows, or BYPASSRLS, unless that is meant."
             )
         repeating = [one.name for one in schema[name] if one.name not in identities[name].unique]
         listed = {column for column, section in table.columns.items() if section.key is not None}
@@ -120,25 +120,26 @@ def _describe_failing_rows(name: str, identity: RelationIdentity) -> Iterator[st
     if identity.is_foreign:
         yield (
             f"tables.{name} reads a foreign table: if a value of it does not convert to its column's type, every "
-            "question that reads the row fails, which tells of it, so copy it into a table of the source."
+            "question that reads the row fails, which reveals the row. So copy it into a table of the source."
         )
     if identity.virtual_columns:
         yield (
             f"tables.{name} computes {', '.join(identity.virtual_columns)} when it is read (VIRTUAL): if a cast or a "
-            "division fails on a row, every question that reads the column fails, which tells of it, so make it STORED."
+            "division fails on a row, every question that reads the column fails, which reveals the row. So make it "
+            "STORED."
         )
 
 
 def _describe_standby(delay: str) -> str:
     late = "some time" if delay == "0" else f"{delay} or more (recovery_min_apply_delay)"
     return (
-        f"source.url is a standby, which replays its server's changes {late} after them: run keyhole refresh once new "
-        "data are replayed and not before, or the new data version begins on old rows and goes on on others."
+        f"source.url is a standby, which replays its server's changes {late} after them: run keyhole refresh only "
+        "when new data are replayed, or the new data version begins on old rows and continues on new ones."
     )
 
 
 def describe_size_doubts(policy: PolicyDocument, rows: Mapping[str, int]) -> Iterator[str]:
-    """Yield a sentence for each setting that does not suit the approximate number of rows of a table.
+    """Yield a sentence for each setting that does not suit a table's approximate number of rows.
 
     The sentences are about rollups, and about the time that a question takes.
     """
@@ -148,15 +149,16 @@ def describe_size_doubts(policy: PolicyDocument, rows: Mapping[str, int]) -> Ite
         if source.has_rollups and table.privacy_unit and table.refresh != "live" and count > source.rollup_rows:
             yield (
                 f"tables.{name} has some {count:,} rows, and a rollup may have {source.rollup_rows:,} "
-                "(source.rollup_rows): where more of them count, none is kept, it is tried once, and every question "
+                "(source.rollup_rows). If more of them count, no rollup is kept after one try, and every question "
                 "reads the table."
             )
         if count / SLOW_ROWS_PER_S > timeout_s:
-            refused = "" if table.size else f" Where tables.{name}.size is declared, it is refused for nothing."
+            declared = f" If tables.{name}.size is declared, such a question is refused free of charge."
+            refused = "" if table.size else declared
             yield (
-                f"tables.{name} has some {count:,} rows: at {SLOW_ROWS_PER_S:,} a second a question reads for "
-                f"{count / SLOW_ROWS_PER_S:,.0f} s, and is ended, and stays paid, after {timeout_s:g} s "
-                f"(limits.statement_timeout_ms).{refused}"
+                f"tables.{name} has some {count:,} rows. At {SLOW_ROWS_PER_S:,} a second a question reads for "
+                f"{count / SLOW_ROWS_PER_S:,.0f} s. It is ended after {timeout_s:g} s "
+                f"(limits.statement_timeout_ms), and stays charged.{refused}"
             )
 
 

@@ -268,8 +268,7 @@ def test_the_shares_of_the_worst_case_sum_to_it() -> None:
 def test_who_is_affected_together_is_shown_where_it_is_less_than_the_plain_sum() -> None:
     made = planned(APART)
     text = "\n".join(explain_text(made, left=None))
-    assert "  No row changes all of them: the most expensive of B + C = " in text
-    assert " is the worst case" in text
+    assert "  No row changes all of them, so the worst case is the most expensive of B + C = " in text
     document = explain_json(made, left=None)
     assert document["worst_case_epsilon"] < document["separate_sums_epsilon"]
     assert len(document["sets_together"]) == len(document["affected_together"]) == 2
@@ -285,7 +284,7 @@ def test_most_groups_lose_less_under_the_progressive_mechanism() -> None:
     assert functional["looks"][0] <= losses[2]
     assert functional["looks"] == sorted(functional["looks"])
     text = "\n".join(explain_text(planned("count(*) > 500", accuracy=PROGRESSIVE), left=None))
-    assert "Most groups stop early: 1, 3, 10 tolerances short of the thresholds, one loses about " in text
+    assert "Most groups stop early: a group 1, 3, 10 tolerances short of its thresholds loses about " in text
     assert "one-shot keyhole " in text
     alone = explain_json(planned("count(*) > 500"), left=None)
     assert (alone["expected_epsilon"], alone["one_shot_epsilon"]) == ([], None)
@@ -327,7 +326,7 @@ def test_warnings_about_zero_and_about_the_grid_are_shown_with_what_they_cost() 
     step = explain_json(fine, left=None)["with_one_step_epsilon"]
     assert step == planned("count(*) > 5", accuracy=replace(ACCURACY, tolerance="1")).worst_case_epsilon
     assert step < fine.worst_case_epsilon
-    assert "  A tolerance of one step where there is none would bring it to " in text
+    assert "  With a tolerance of one step for literals without one, the worst case would be " in text
     assert explain_json(planned("count(*) > 500"), left=None)["with_one_step_epsilon"] is None
 
 
@@ -335,7 +334,7 @@ def test_a_rollup_is_told_where_bounding_chooses_rows() -> None:
     made = planned("count(*) > 500", table=CAPPED)
     assert made.rewritten.rollup is not None
     told = [
-        line for line in explain_text(made, left=None) if line.startswith("  Rollup: bounding is done once per data")
+        line for line in explain_text(made, left=None) if line.startswith("  Rollup, where one can be kept: bounding")
     ]
     assert len(told) == 1
     document = explain_json(made, left=None)
@@ -372,7 +371,7 @@ def test_parts_are_shown_where_no_row_changes_all_in_full() -> None:
     shares = [one["share_of_worst_case"] for one in document["functionals"]]
     assert sum(shares) == pytest.approx(1)
     text = "\n".join(explain_text(made, left=None))
-    assert "  No row changes all of them in full: the most expensive of " in text
+    assert "  No row changes all of them in full, so the worst case is the most expensive of " in text
     assert "A + 0.06 B = " in text
 
 

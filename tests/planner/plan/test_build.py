@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
-from mechanisms.protocol import DecisionTask
+from mechanisms.keyhole.progressive import Progressive
+from mechanisms.protocol import Calibration, DecisionTask
 from mechanisms.registry import LIMITED, MECHANISMS, price_baselines
 from mechanisms.threshold.joint_loss import expose_all_functionals
 from planner.catalog.catalog import RowCap
@@ -58,7 +59,7 @@ def test_a_plan_meets_the_contract_with_the_minimal_formula() -> None:
     redundant = AllOf((BOTH, above(0, 100, 10), AnyOf((above(0, 200, 20), above(1, 0, 1)))))
     made = plan_question(asked(redundant), dialect=DUCKDB)
     assert made.question.formula == made.minimised.formula == made.calibration.task.formula
-    assert made.asked.formula == redundant
+    assert made.asked_question.formula == redundant
     assert made.fingerprint == plan_question(asked(), dialect=DUCKDB).fingerprint
     assert made.calibration.fnr is not None
     assert made.calibration.fpr is not None
@@ -205,7 +206,7 @@ def test_published_mechanisms_are_calibrated_only_where_somebody_asks(monkeypatc
     made = plan_question(asked(above(0, 517, 51)), dialect=DUCKDB)
     assert calibrated == []
     assert made.compared == made.compared
-    assert calibrated == [made.asked.formula]
+    assert calibrated == [made.asked_question.formula]
 
 
 def test_beyond_twelve_thresholds_the_plan_says_so() -> None:
@@ -414,3 +415,31 @@ def test_questions_that_differ_in_a_late_digit_are_different_questions() -> None
         for digit in (1, 9)
     )
     assert one.fingerprint != other.fingerprint
+
+
+def test_the_same_thresholds_on_other_rows_are_calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calibrated: list[DecisionTask] = []
+    calibrate = Progressive.calibrate
+
+    def count(self: Progressive, task: DecisionTask) -> Calibration:
+        calibrated.append(task)
+        return calibrate(self, task)
+
+    monkeypatch.setattr(Progressive, "calibrate", count)
+
+    def plan(having: str, where: str = "", tolerance: str = "10%", fnr: str = "0.05") -> planned.Plan:
+        sql = f"SELECT country, month FROM sales {where} GROUP BY country, month HAVING {having}"
+        asked = sql_question(sql, mechanism=Progressive.name, tolerance=tolerance, fnr=fnr)
+        return plan_question(asked, dialect=DUCKDB)
+
+    first = plan("count(*) > 61234")
+    count_of_first = len(calibrated)
+    assert count_of_first
+    filtered = plan("count(*) > 61234", "WHERE amount > 7")
+    assert len(calibrated) == count_of_first
+    assert filtered.calibration == first.calibration
+    assert filtered.fingerprint != first.fingerprint
+    assert filtered.rewritten.sql != first.rewritten.sql
+    plan("count(*) > 61235", tolerance="9%")
+    plan("count(*) > 61234", fnr="0.04")
+    assert len(calibrated) == 3 * count_of_first

@@ -6,11 +6,13 @@ from decimal import Decimal
 from mechanisms.formula import TRUE, AnyOf, Cut
 from planner.catalog.catalog import FixedKey
 from planner.catalog.key_space import KeySpace
+from planner.functionals.functional_identity import identify_functional
 from planner.functionals.per_key_offsets import LIMIT
 from planner.plan.question_identity import find_fingerprint, identify_paths
 from planner.question.condition import Compare
 from planner.question.question import Accuracy, Offsets, Question
 from tests.in_turn import in_turn
+from tests.planner.asked import asked
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 
 ASKED = replace(
@@ -110,3 +112,13 @@ def test_a_stored_answer_is_that_of_one_meaning() -> None:
     )
     assert len(set(map(find_fingerprint, others))) == len(others)
     assert find_fingerprint(replace(ASKED, warnings=("something",))) == find_fingerprint(ASKED)
+
+
+def test_the_mean_of_groups_means_is_not_that_of_all_rows() -> None:
+    grouped = "SELECT country, avg(amount) AS a, avg(avg(amount)) OVER () AS m FROM sales GROUP BY country"
+    made = asked(f"SELECT country FROM ({grouped}) q WHERE a > m", guard="add")
+    (found,) = (one for one in made.functionals if one.pair is not None)
+    assert found.pair is not None
+    assert found.pair.averaged_groups == len(made.keys.values[0])
+    of_rows = replace(found, pair=replace(found.pair, averaged_groups=0))
+    assert identify_functional(found) != identify_functional(of_rows)
