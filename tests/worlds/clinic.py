@@ -139,14 +139,16 @@ def clinic(
     arrived: str = "",
     ledger: str = "sqlite:///keyhole.db",
     seed: int | None = 7,
+    first_day: str = "2026-03-01",
 ) -> Iterator[Clinic]:
-    """An open clinic without visits. Noise is seeded unless `seed` is None."""
+    """An open clinic without visits, with a calendar from `first_day`. Noise is seeded unless `seed` is None."""
     with new_database(postgres_url) as url:
         with psycopg.connect(url) as source:
             source.execute(TABLE)
         policy = folder / "keyhole.toml"
         asked = {"sql": sql, "token": TOKEN_DIGEST, "window": window, "every": every, "more": more, "arrived": arrived}
-        policy.write_text(POLICY.format(source=url, ledger=ledger, verifier=VERIFIER, **asked))
+        text = POLICY.format(source=url, ledger=ledger, verifier=VERIFIER, **asked)
+        policy.write_text(_begin_calendar(text, first_day))
         check(policy, confirm=False)
         with Service.open(policy) as service:
             if seed is not None:
@@ -156,7 +158,14 @@ def clinic(
 
 @contextmanager
 def clinic_in_a_file(
-    folder: Path, *, sql: str = MANY, window: str = '"day"', every: str = "6 hours", more: str = "", arrived: str = ""
+    folder: Path,
+    *,
+    sql: str = MANY,
+    window: str = '"day"',
+    every: str = "6 hours",
+    more: str = "",
+    arrived: str = "",
+    first_day: str = "2026-03-01",
 ) -> Iterator[Clinic]:
     """The same over a DuckDB file that is open only while it is read, so that a loader may write to it."""
     with duckdb.connect(str(folder / "visits.duckdb")) as loader:
@@ -173,10 +182,16 @@ def clinic_in_a_file(
         verifier=VERIFIER,
         token=TOKEN_DIGEST,
     )
-    policy.write_text(text.replace("[ledger]", "hold = false\n\n[ledger]"), encoding="utf-8")
+    text = _begin_calendar(text.replace("[ledger]", "hold = false\n\n[ledger]"), first_day)
+    policy.write_text(text, encoding="utf-8")
     check(policy, confirm=False)
     with Service.open(policy) as service:
         yield Clinic(policy, service, str(folder / "visits.duckdb"))
+
+
+def _begin_calendar(policy: str, first_day: str) -> str:
+    """The policy with an earlier first day among the values of its key."""
+    return policy.replace('["2026-03-01", "2026-03-31"]', f'["{first_day}", "2026-03-31"]')
 
 
 def visits(ward: str, count: int, *, at: datetime) -> list[tuple[str, datetime]]:

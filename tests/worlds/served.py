@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,6 +28,7 @@ USER = "ada"
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-c", "from proxy.cli.script import run; run()")
 _STARTED = re.compile(r"endpoint postgresql://([\w.]+):(\d+)/(\w+), REST and docs (\S+)/docs, metrics on port (\d+)")
+_NUMBERS = count()
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def scraped(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
 @contextmanager
 def served(policy: Path, *flags: str, environment: Mapping[str, str] | None = None) -> Iterator[Served]:
     """A Keyhole on free ports of loopback while the block runs; it is told to end with SIGTERM, and ends well."""
-    log = policy.with_name("log")
+    log = policy.with_name(f"log{next(_NUMBERS)}")  # of its own: several may serve one policy at once
     arguments = [*COMMAND, "serve", "--policy", str(policy), "--port=0", "--rest-port=0", "--metrics-port=0", *flags]
     own = {**os.environ, **(environment or {})}
     with (

@@ -2,25 +2,42 @@
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
 
 import pytest
 
+from benchmarks.oracle.calendars import draw_calendar, judge_calendar
 from benchmarks.oracle.group_spreads import draw_group_spread
+from benchmarks.oracle.joined_comparisons import draw_joined_comparison, judge_joined_comparison
 from benchmarks.oracle.judging import Tally, judge
 from benchmarks.oracle.outer_totals import draw_outer_total, judge_outer_total
+from benchmarks.oracle.ranked_comparisons import draw_ranked_comparison, judge_ranked_comparison
 from benchmarks.oracle.rankings import draw_ranking, judge_ranking
+from benchmarks.oracle.row_quantiles import draw_row_quantile, judge_row_quantile
+from benchmarks.oracle.row_spreads import draw_row_spread, judge_row_spread
 from benchmarks.oracle.scorecards import draw_scorecard, judge_scorecard
 from benchmarks.oracle.self_joins import draw_self_join, judge_self_join
 from benchmarks.oracle.statements import draw_statement
 from benchmarks.oracle.totals_of_other_rows import draw_other_rows, judge_other_rows
 from benchmarks.oracle.window_scorecards import draw_window_scorecard, judge_window_scorecard
-from benchmarks.oracle.windows import Asked, Disagreed, judge_window, window_statement
+from benchmarks.oracle.windows import judge_window, window_statement
 from benchmarks.oracle.worlds import TABLES, Engines, draw_rows, open_engines
 from tests.effort import rounds
 
 WORLDS = rounds(8, quick=1)
 STATEMENTS = rounds(120, quick=30)
 RANKINGS = rounds(120, quick=15)
+
+
+class Spelled(Protocol):
+    """A random statement as an oracle draws it."""
+
+    @property
+    def sql(self) -> str:
+        """Return the statement's text."""
+
+
+Drawn = TypeVar("Drawn", bound=Spelled)
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +135,17 @@ def test_joins_of_groups_with_other_groups_say_what_postgresql_says(judges: Engi
     assert tally.judged >= 0.75 * WORLDS * statements, tally
 
 
+def test_calendars_say_what_postgresql_says(judges: Engines) -> None:
+    """480 random questions with a calendar joined from the left, thirty at quick: PostgreSQL reads the text as it
+    stands.
+
+    Without noise or tolerance, so a false alarm is impossible.
+    """
+    statements = rounds(60, quick=30)
+    tally = judge_drawn(judges, draw_calendar, judge_calendar, statements=statements, seed=20261204)
+    assert tally.judged >= 0.85 * WORLDS * statements, tally
+
+
 def test_totals_that_stand_around_groups_say_what_postgresql_says(judges: Engines) -> None:
     """800 random comparisons with totals and means in scalar subqueries, WITH queries and joins of one row, forty at
     quick: PostgreSQL reads the text as it stands.
@@ -139,6 +167,27 @@ def test_spreads_of_groups_say_what_postgresql_says(judges: Engines) -> None:
     assert tally.judged >= 0.6 * WORLDS * statements, tally
 
 
+def test_deviations_of_rows_say_what_postgresql_says(judges: Engines) -> None:
+    """480 random comparisons of means with the mean and the standard deviation of all rows, forty at quick.
+
+    Without noise or tolerance, so a false alarm is impossible.
+    """
+    statements = rounds(60, quick=40)
+    tally = judge_drawn(judges, draw_row_spread, judge_row_spread, statements=statements, seed=20261204)
+    assert tally.judged >= 0.75 * WORLDS * statements, tally
+
+
+def test_quantiles_of_rows_lie_where_postgresql_has_them(judges: Engines) -> None:
+    """480 random comparisons of means with a quantile of all rows, forty at quick.
+
+    Groups between both ends of the quantile's bin may be decided either way. Without noise or tolerance, so a false
+    alarm is impossible.
+    """
+    statements = rounds(60, quick=40)
+    tally = judge_drawn(judges, draw_row_quantile, judge_row_quantile, statements=statements, seed=20261206)
+    assert tally.judged >= 0.75 * WORLDS * statements, tally
+
+
 def test_totals_of_other_rows_than_the_question_say_what_postgresql_says(judges: Engines) -> None:
     """480 random comparisons with totals and means whose WHERE is another than the question's, thirty at quick.
 
@@ -149,10 +198,31 @@ def test_totals_of_other_rows_than_the_question_say_what_postgresql_says(judges:
     assert tally.judged >= 0.75 * WORLDS * statements, tally
 
 
+def test_rankings_beside_comparisons_stand_as_in_postgresql(judges: Engines) -> None:
+    """480 random rankings of the groups that a comparison with others leaves, and by shares, thirty at quick.
+
+    Without noise or tolerance, so a false alarm is impossible.
+    """
+    statements = rounds(60, quick=30)
+    tally = judge_drawn(judges, draw_ranked_comparison, judge_ranked_comparison, statements=statements, seed=20261204)
+    assert tally.judged >= 0.8 * WORLDS * statements, tally
+
+
+def test_set_operations_of_comparisons_say_what_postgresql_says(judges: Engines) -> None:
+    """480 random set operations of questions that compare groups with others, thirty at quick.
+
+    Some are one question, others two. Without noise or tolerance, so a false alarm is impossible.
+    """
+    statements = rounds(60, quick=30)
+    tally = judge_drawn(judges, draw_joined_comparison, judge_joined_comparison, statements=statements, seed=20261205)
+    assert tally.judged >= 0.8 * WORLDS * statements, tally
+    assert 0.2 * tally.judged <= tally.joined <= 0.8 * tally.judged, tally
+
+
 def judge_drawn(
     judges: Engines,
-    draw: Callable[[random.Random], Asked],
-    judge_one: Callable[[Asked, Engines, Tally], Disagreed[Asked] | None],
+    draw: Callable[[random.Random], Drawn],
+    judge_one: Callable[[Drawn, Engines, Tally], object | None],
     *,
     statements: int,
     seed: int,

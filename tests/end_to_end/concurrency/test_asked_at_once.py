@@ -382,8 +382,8 @@ def test_an_answer_that_is_found_as_time_is_up_is_told(policy: Path, source_url:
         with patience.wait_for_duplicate():
             spending.reserve(here.here, claim, None)
         with patience.wait_for_duplicate():
-            told = spending.find_stored_answer(here.here, claim)
-        assert told is not None
+            told = spending.find_answer_or_noise(here.here, claim)
+        assert isinstance(told, Answer)
         assert told.is_reused
 
 

@@ -34,6 +34,7 @@ ODD_ROWS = {
         ROW + "(-1, 'nowhere', '0044-01-01 (BC)', -99999999.99, 5, '', '-Infinity')",
     ),
 }
+MONTHS = "generate_series(DATE '2026-01-01', DATE '2026-04-01', interval '1 month') c(m)"
 STATEMENTS = (
     shop.BUSY,
     shop.WARDS,
@@ -49,6 +50,27 @@ STATEMENTS = (
     "SELECT store FROM sales GROUP BY store ORDER BY avg(quantity) DESC LIMIT 1",
     "SELECT store FROM sales GROUP BY store HAVING avg(quantity) > 1 AND count(quantity) > 1000",
     "SELECT store FROM sales GROUP BY store HAVING avg(score) > 0.5 AND count(score) > 1000",
+    "SELECT store FROM sales GROUP BY store HAVING count(*) > 0.3 * (SELECT count(*) FROM sales)",
+    "SELECT store FROM sales GROUP BY store HAVING sum(amount) > 0.3 * (SELECT sum(amount) FROM sales WHERE score > 1)",
+    "SELECT store FROM sales GROUP BY store HAVING count(score) > 500 + (SELECT avg(n) FROM (SELECT count(score) AS n "
+    "FROM sales GROUP BY store) q)",
+    "SELECT store FROM sales GROUP BY store HAVING avg(amount) > 0.5 * (SELECT avg(amount) FROM sales) AND "
+    "count(amount) > 1000 AND (SELECT count(amount) FROM sales) > 3000",
+    "SELECT month FROM (SELECT month, sum(amount) AS s, lag(sum(amount)) OVER (ORDER BY month) AS b FROM sales "
+    "GROUP BY month) q WHERE s > 0.3 * b AND b > 20000",
+    f"SELECT c.m FROM {MONTHS} LEFT JOIN sales v ON v.month = c.m AND v.quantity * 2 > extract(month FROM c.m) "
+    "GROUP BY c.m HAVING coalesce(sum(v.amount), 0) < 900",
+    f"SELECT c.m FROM {MONTHS} LEFT JOIN (SELECT month, count(*) AS n FROM sales GROUP BY month) p ON p.month = c.m "
+    "WHERE coalesce(p.n, 0) < 500",
+    "SET keyhole.tolerance = '20'",
+    "SELECT store FROM sales GROUP BY store HAVING avg(amount) > (SELECT avg(amount) - 2 * stddev(amount) FROM sales) "
+    "AND count(amount) >= 2000 AND (SELECT count(amount) FROM sales) >= 5000",
+    "SELECT store FROM sales GROUP BY store HAVING avg(amount) > (SELECT 0.5 * median(amount) FROM sales) "
+    "AND count(amount) >= 2000 AND (SELECT count(amount) FROM sales) >= 5000",
+    "SET keyhole.tolerance = '500'",
+    "SELECT month FROM (SELECT month, count(*) - lag(count(*)) OVER (ORDER BY month) AS more FROM sales "
+    "GROUP BY month) q ORDER BY more LIMIT 1",
+    "RESET ALL",
     "SELECT * FROM sales",
     "SELECT max(amount) FROM sales",
     "SELECT nope FROM sales",

@@ -127,7 +127,7 @@ CASES = [
 ]
 
 
-MECHANISMS = ("progressive", "keyhole", "tslm", "naive", "probe_one_phase")
+MECHANISMS = ("progressive", "keyhole", "arc", "arc_looks", "tslm", "naive", "probe_one_phase")
 ASKED = [
     (mechanism, *case)
     for (i, mechanism), (j, case) in product(enumerate(MECHANISMS), enumerate(CASES))
