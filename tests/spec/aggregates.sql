@@ -364,7 +364,7 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) - count(*) FILTER (WHERE i
 SELECT ward FROM visits GROUP BY ward HAVING sqrt(count(*)) > 5
 --> KH204 sqrt(count(*))
 SELECT ward FROM visits GROUP BY ward HAVING greatest(count(*), 5) > 50
---> KH204 greatest(count(*),
+--> [ward 3] f0 > 50 ~5; count(*) delta 1
 SELECT ward FROM visits GROUP BY ward HAVING abs(sum(cost)) > 50
 --> [ward 3] f0 > 100 ~10; sum(cost) delta 10000
 SELECT ward FROM visits GROUP BY ward HAVING sqrt(sum(cost)) > 50
@@ -611,3 +611,9 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / -sum(age) > 0.5
 --> KH204 sum(age)
 SELECT ward FROM visits GROUP BY ward HAVING sum(cost) / sum(age - 60) > 0.5
 --> KH206 sum(cost) else [ward 3] ((f0 > 0 ~30600 and f3 > 49 ~5 and f1 > 339999 ~34000) or (f2 > 0 ~30600 and f3 > 49 ~5 and f1 <= -340000 ~34000)); sum(cost) / sum(age - 60) - 0.5 {+1 cost -1 age +60 age^0} delta 10060; sum(age - 60) 1x-60 delta 60; -sum(cost) / -sum(age - 60) - 0.5 {-1 cost +1 age -60 age^0} delta 10060; count(age) delta 1
+
+WITH g AS (SELECT ward, count(*) AS n FROM visits GROUP BY ward) SELECT avg(n) FROM g HAVING avg(n) > 5
+--> KH110 ward,
+
+WITH g AS (SELECT country, count(*) AS n FROM sales GROUP BY country) SELECT country FROM g WHERE n > (SELECT avg(n) FROM g HAVING count(*) > 3)
+--> KH110 country,

@@ -152,7 +152,7 @@ SELECT ward FROM visits GROUP BY ALL HAVING count(*) > 40
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40 UNION ALL SELECT NULL FROM visits HAVING count(*) > 40
 --> answered
 SELECT country FROM sales GROUP BY country HAVING NOT (country = 'France' AND count(*) > 8000)
---! Move it to WHERE, joined by AND, one question each, and join them by UNION.
+--! Ask one question for each part, with the condition in its WHERE, and join the questions by UNION.
 SELECT country FROM sales WHERE country = 'France' GROUP BY country HAVING NOT count(*) > 8000 AND count(*) >= 50 UNION SELECT DISTINCT country FROM sales WHERE country <> 'France'
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING insured AND count(*) > 40
@@ -272,7 +272,7 @@ SET keyhole.tolerance = 'lots'
 SET keyhole.tolerance = 'count=25, avg(age)=2'
 --> passed on
 SET keyhole.speed = 1
---! Settings: keyhole.fnr, keyhole.fpr, keyhole.tolerance, keyhole.min_rows, keyhole.min_base, keyhole.guard, keyhole.mechanism, keyhole.most_positives, keyhole.public_knowledge, keyhole.max_epsilon, keyhole.reuse, keyhole.numbers.
+--! Settings: keyhole.fnr, keyhole.fpr, keyhole.tolerance, keyhole.min_rows, keyhole.min_base, keyhole.guard, keyhole.mechanism, keyhole.test, keyhole.most_positives, keyhole.public_knowledge, keyhole.max_epsilon, keyhole.reuse, keyhole.numbers.
 SET keyhole.min_rows = 20
 --> passed on
 COMMIT PREPARED 'x'

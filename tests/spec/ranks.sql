@@ -279,7 +279,7 @@ SELECT * FROM (SELECT country, count(*) AS n, max(count(*)) OVER () AS m FROM sa
 --> KH101 count(*)
 
 SELECT country FROM (SELECT country, count(*) AS n, max(sum(amount)) OVER () AS m FROM sales GROUP BY 1) z WHERE n = m
---> [country 4] (f0 > -1 ~10000 and f0 <= 0 ~10000); count(*) - max(sum(amount)) OVER () {} delta 10000
+--> [country 4] (f0 > -1 ~10000 and f0 <= 0 ~10000); count(*) - max(sum(amount)) OVER () {} delta 160000
 
 SELECT month, country FROM (SELECT month, country, count(*) AS n, max(count(*)) OVER (PARTITION BY month ORDER BY country) AS m FROM sales GROUP BY 1, 2) z WHERE n = m
 --> KH204 n

@@ -268,7 +268,7 @@ SELECT country, quantity > 3 FROM sales GROUP BY country
 --> KH101 quantity
 
 SELECT country, greatest(count(*), 100) > 100 FROM sales GROUP BY country
---> KH204 greatest(count(*),
+--> [country 4] true show f0 > 100 ~10; count(*) delta 100 in 0..100
 
 SELECT country, sum(amount) > (SELECT 5) FROM sales GROUP BY country
 --> KH107 5)

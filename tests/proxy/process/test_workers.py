@@ -50,15 +50,14 @@ def worker_of(connection: Connection) -> int:
 def one_of_each(keyhole: Served) -> Iterator[tuple[Connection, Connection]]:
     """A session on each of the two workers."""
     opened: dict[int, Connection] = {}
-    spare: list[Connection] = []
     try:
         while len(opened) < 2:
             connection = log_in(keyhole)
-            spare.append(connection)
-            opened.setdefault(worker_of(connection), connection)
+            if opened.setdefault(worker_of(connection), connection) is not connection:
+                connection.close()  # a user has few at once
         yield opened[0], opened[1]
     finally:
-        for connection in spare:
+        for connection in opened.values():
             connection.close()
 
 

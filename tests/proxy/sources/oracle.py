@@ -42,17 +42,39 @@ def true_aggregates(question: Question, rows: Sequence[Row]) -> npt.NDArray[np.i
             continue
         by_unit[unit][key].append(row)
     for unit, groups in by_unit.items():
-        for key in chosen(question, unit, groups):
-            if key in index:
-                kept = capped(question, groups[key])
-                for f, functional in enumerate(question.functionals):
-                    if functional.measure is Measure.VALUES:
-                        different[f, index[key]] |= values_that_count(question, functional, kept)
-                        continue
-                    result[f, index[key]] += contribution(question, functional, kept)
+        counted = [key for key in chosen(question, unit, groups) if key in index]
+        divide_unit(question, {key: capped(question, groups[key]) for key in counted}, index, result)
+        for key in counted:
+            kept = capped(question, groups[key])
+            for f, functional in enumerate(question.functionals):
+                if functional.measure is Measure.UNIT_PARTS:
+                    continue
+                if functional.measure is Measure.VALUES:
+                    different[f, index[key]] |= values_that_count(question, functional, kept)
+                    continue
+                result[f, index[key]] += contribution(question, functional, kept)
     for place, values in different.items():
         result[place] = len(values)
     return result
+
+
+def divide_unit(
+    question: Question,
+    groups: Mapping[tuple[Any, ...], Sequence[Row]],
+    index: Mapping[tuple[Any, ...], int],
+    result: npt.NDArray[np.int64],
+) -> None:
+    """Add a unit in parts alike to the groups in which it has rows that count, apart for each value of other keys."""
+    for f, functional in enumerate(question.functionals):
+        if functional.measure is Measure.UNIT_PARTS:
+            (term,) = functional.terms
+            having = [key for key, rows in groups.items() if any(counts(question, term, row) for row in rows)]
+            places = [i for i, name in enumerate(question.keys.names) if name not in functional.split_keys]
+            for key in having:
+                alike = [other for other in having if all(other[place] == key[place] for place in places)]
+                part, left = divmod(functional.sensitivity, len(alike))
+                assert not left
+                result[f, index[key]] += part
 
 
 def values_that_count(question: Question, functional: Functional, rows: Sequence[Row]) -> set[Any]:

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
-from math import ceil
+from math import ceil, lcm
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, 
 from planner.question.plan import Rewritten
 from planner.question.products import make_product
 from planner.question.question import Accuracy, Functional, Measure, Question, Term
+from planner.question.unit_groups import count_split_groups
 from proxy.sources.open import Source
 from tests.effort import PATIENCE_S, rounds
 from tests.proxy.sources.oracle import Row
@@ -326,6 +327,13 @@ def unit_sum(terms: Sequence[Term]) -> Functional:
     )
 
 
+def divided_units(table: Table, condition: Condition, keys: tuple[str, ...]) -> Functional:
+    """The units with rows of a condition, each divided over its groups of all values of some keys."""
+    parts = lcm(*range(1, count_split_groups(table, keys) + 1))
+    plain = functional(table, Measure.UNITS, None, condition)
+    return replace(plain, measure=Measure.UNIT_PARTS, sensitivity=parts, unit_range=None, split_keys=keys)
+
+
 def less_each_unit(plain: Functional, number: int, condition: Condition | None) -> Functional:
     """A sum of rows less a number for each unit with rows of a condition, or if None of that of all terms."""
     low, high = plain.unit_range or (-plain.sensitivity, plain.sensitivity)
@@ -427,6 +435,11 @@ def _domains(name: str, domain: tuple[Value, ...]) -> st.SearchStrategy[tuple[Va
     return st.one_of(st.just(domain), st.lists(st.sampled_from(domain), min_size=1, unique=True).map(tuple))
 
 
+@cache
+def _split_keys(names: tuple[str, ...]) -> st.SearchStrategy[tuple[str, ...]]:
+    return st.sampled_from([names[:1], names]) if names else st.just(())
+
+
 @st.composite
 def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS), different: bool = True) -> Question:
     table = draw(tables(units=units))
@@ -441,13 +454,16 @@ def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS
     open_ = [
         column for column in map(table.get_column, KEYS) if column.name not in names and not table.determines(column)
     ]
+    asked = draw(st.lists(functionals(table, different=different), min_size=1, max_size=4))
+    if different and table.unit and draw(sample(False, False, True)):  # of neither are there rollups
+        asked.append(divided_units(table, draw(mostly_always()), draw(_split_keys(tuple(names)))))
     fixes = table.unit and draw(sample(False, False, True))
     fixed = draw(st.lists(st.sampled_from(open_), min_size=1, max_size=2, unique=True)) if fixes else ()
     return Question(
         table=replace(table, fixed=tuple(draw(fixed_keys(column)) for column in fixed)),
         keys=KeySpace(columns=tuple(table.get_column(name) for name in names), values=tuple(keys)),
         where=draw(mostly_always()),
-        functionals=tuple(draw(st.lists(functionals(table, different=different), min_size=1, max_size=4))),
+        functionals=tuple(asked),
         atoms=(),
         formula=TRUE,
         accuracy=Accuracy(fnr=0.05, fpr=0.1, tolerance="10%", min_rows=1, mechanism="keyhole"),
