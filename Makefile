@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo demo-spark serve check test test-changed tests-of-everything test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers test-mutants lint bench bench-accounting bench-planning bench-people bench-tpch experiments superset pages docs lock clean
+.PHONY: help demo demo-spark serve check test test-changed tests-of-everything test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers test-mutants lint bench bench-accounting bench-planning bench-people bench-groups bench-tpch experiments superset pages docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -96,6 +96,9 @@ bench-planning: $(VENV)/.installed-test  ## milliseconds from text to plan, typi
 
 bench-people: $(VENV)/.installed-test  ## how many of a month's 40 ordinary questions fit a preset's budget, on three kinds of data, and how truly
 	@$(BIN)/python -m benchmarks.people
+
+bench-groups: $(VENV)/.installed-test  ## how many questions fit where a household is in 52 weeks, beside peers' noise and accounting
+	@$(BIN)/python -m benchmarks.people.many_groups
 
 bench-tpch: $(VENV)/.installed-test .venv-tpch/.installed  ## TPC-H's queries as questions about customers: planned, price, answers and time beside the plain ones; SCALE=1
 	@$(BIN)/python -m benchmarks.tpch --generator .venv-tpch/bin/python --scale $(or $(SCALE),1)

@@ -342,7 +342,7 @@ def show(report: Report, console: Console) -> None:
 def _write_bar(report: Report, each: Measured) -> str:
     if each.workload == make_unit_workload().name:
         return ""
-    if each.engine == "PostgreSQL" and each.workload in (SHARE, TREND):
+    if each.workload == TREND or (each.engine == "PostgreSQL" and each.workload == SHARE):
         ratio = report.find_ratio_to_number(each)
         return f"{'met' if ratio <= COMPARISON_RATIO else 'MISSED'}: {ratio:.2f} of {COMPARISON_RATIO} x {NUMBER}"
     if each.engine == "PostgreSQL" and each.workload.startswith(SCORECARD):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.people.__main__ import relax, score_world
+from benchmarks.people.many_groups import CONTRACTS, count_answered, count_peers, make_worlds
 from benchmarks.people.worlds import WORLDS
 
 
@@ -34,3 +35,17 @@ def test_every_world_has_40_questions_and_its_first_are_answered(world: object, 
     assert score.qualify > 0
     assert score.found <= min(score.qualify, score.returned)
     assert score.right <= score.returned
+
+
+def test_peers_fit_as_many_as_their_formulas_say() -> None:
+    found = count_peers(CONTRACTS[0])
+    # 8 / (52 * ln(1 / .1) / 100 + ..): 2.03 a question; Gaussian noise of 34.2, rho .65 of 8 and 1e-9
+    assert found["Laplace, pure"] == 3
+    assert found["Gaussian, zCDP"] == 29
+    assert found["Laplace, pure"] < found["Laplace, exact list"] < found["Gaussian, zCDP"]
+    assert found["Gaussian, zCDP"] < found["Gaussian, Rényi"] < found["Gaussian, exact list"]
+
+
+def test_questions_are_answered_until_the_most_that_are_asked(tmp_path: Path) -> None:
+    contract = CONTRACTS[0]
+    assert count_answered(make_worlds(contract[2])[0], contract, tmp_path, most=2) == 2
